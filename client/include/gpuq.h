@@ -261,6 +261,12 @@ typedef struct gpuq_kernel_info {
         const char *symbol; /* its mangled name; the same as name if it has none */
 } gpuq_kernel_info;
 
+/* A header file as text, for what includes it as @name. */
+typedef struct gpuq_header {
+        const char *name; /* a relative path, such as "util/sum.h" */
+        const char *text;
+} gpuq_header;
+
 /* What a module is made of. Members that are not needed are zero. */
 typedef struct gpuq_code {
         gpuq_format format;
@@ -274,14 +280,19 @@ typedef struct gpuq_code {
          * the source's end, and its instance is compiled even if the source does not use it.
          */
         const char *const *names;
+        const gpuq_header *headers;
+        size_t n_headers;
 } gpuq_code;
 
 /**
  * gpuq_module_load() - compile and load CUDA C++ source, PTX, a cubin or a fatbin
  * @image:   copied
  * @n_image: bytes
- * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math;
- *           NULL-terminated; may be NULL
+ * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math, -IFOLDER,
+ *           -maxrregcount=N, -lineinfo, -G; NULL-terminated; may be NULL. This process reads what the
+ *           source includes from a FOLDER, directly or indirectly; the daemon reads no file of a
+ *           client. A folder of the CUDA Toolkit is left out: the daemon's compilers have its
+ *           headers. The CPU driver ignores the last three.
  * @name:    for messages, such as the name of the file
  *
  * Waits until the module is loaded.

@@ -149,6 +149,8 @@ static int add_request(Hash hash, const Request *request) {
         add_text(hash, "");
         add_bytes(hash, request->image ? request->image : "", request->n_image);
 
+        add_bytes(hash, request->headers ? request->headers : "", request->n_headers);
+
         /* The built-in kernels are files of ours instead. */
         if (request->format != FORMAT_BUILTIN)
                 return 0;

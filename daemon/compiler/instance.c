@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "compiler/named.h"
+
 #define INSTANCE_FILE     "names of kernels" /* in error messages of the compiler */
 #define INSTANCE_VARIABLE "__gpuq_instance_"
 
@@ -101,11 +103,11 @@ static int take_one(const Request *request, Result *result, char *text, size_t i
         return r;
 }
 
-int instance_take(const Request *request, Result *result, Ptx *ptx) {
+int instance_take(const Request *request, Result *result, char *ptx) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < request->n_kernels; i++)
                 if (named_is_expression(request->kernels[i]))
-                        r = take_one(request, result, ptx->text, i);
+                        r = take_one(request, result, ptx, i);
         return r;
 }

@@ -12,8 +12,8 @@
 
 #include <stdio.h>
 
-#include "compiler/backend.h"
-#include "compiler/named.h"
+#include "compiler/request.h"
+#include "compiler/result.h"
 
 /** instance_write() - the variables, to stand behind the source. */
 void instance_write(const Request *request, FILE *f);
@@ -24,7 +24,7 @@ void instance_write(const Request *request, FILE *f);
  * Return: false: the error is in the source.
  */
 bool instance_blame(const Request *request, char *log, const char **ret_name, const char **ret_why);
-/** instance_take() - note the symbols, and remove the variables. Return: 0 or -ENOMEM. */
-int instance_take(const Request *request, Result *result, Ptx *ptx);
+/** instance_take() - note the symbols, and remove the variables from @ptx. Return: 0 or -ENOMEM. */
+int instance_take(const Request *request, Result *result, char *ptx);
 
 #endif

@@ -13,12 +13,13 @@
 
 #include "compiler/backend.h"
 #include "compiler/bound.h"
+#include "compiler/headers.h"
 #include "compiler/named.h"
 #include "compiler/options.h"
 
 #define ARCHITECTURES_MAX 64
-#define OPTIONS_MAX       512u
-#define CPU_ARCHITECTURE  90u /* whose features the CPU driver has */
+#define OPTIONS_MAX       600u /* twice those of a client, for folders and macros, and ours */
+#define CPU_ARCHITECTURE  90u  /* whose features the CPU driver has */
 
 typedef void *Program;
 
@@ -121,9 +122,11 @@ static char *find_include(const Nvrtc *nvrtc) {
 static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                    const char *architecture) {
         _cleanup_(freep) char *toolkit = find_include(nvrtc), *cccl = NULL, *include = NULL;
+        _cleanup_(headers_free_optionsp) char **folders = NULL;
+        unsigned registers = options_registers(request->options, request->n_options);
         const char *options[OPTIONS_MAX];
+        char standard[32], most[40];
         struct rlimit before;
-        char standard[32];
         size_t n = 0;
         int r;
 
@@ -131,20 +134,34 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
         if (asprintf(&include, "-I%s/include", request->libexec) < 0 ||
             asprintf(&cccl, "%s/cccl", toolkit ? toolkit : "") < 0)
                 return -ENOMEM;
+        r = headers_options(request, &folders);
+        if (r < 0)
+                return r;
 
         snprintf(standard, sizeof(standard), "-std=c++%u",
                  options_standard(request->options, request->n_options, 0) ?: 17);
         options[n++] = architecture;
         options[n++] = standard;
+        for (char **folder = folders; *folder; folder++)
+                options[n++] = *folder;
         if (toolkit) {
                 options[n++] = toolkit;
                 options[n++] = cccl;
         }
         options[n++] = include;
+        options[n++] = "--pre-include=gpuq_types.h";
         if (!request->sm)
                 options[n++] = "-D__GPUQ_CPU__=1";
         if (options_fast_math(request->options, request->n_options))
                 options[n++] = "--use_fast_math";
+        if (request->sm && registers) {
+                snprintf(most, sizeof(most), "--maxrregcount=%u", registers);
+                options[n++] = most;
+        }
+        if (request->sm && options_line_info(request->options, request->n_options))
+                options[n++] = "-lineinfo";
+        if (request->sm && options_debug(request->options, request->n_options))
+                options[n++] = "-G";
         for (size_t i = 0; i < request->n_options && n < OPTIONS_MAX; i++)
                 if (options_is_macro(request->options[i]))
                         options[n++] = request->options[i];

@@ -38,6 +38,8 @@ typedef struct Request {
         char **argv; /* of words */
         char *image; /* a copy, as nobody else can change it, with a zero byte behind it */
         size_t n_image;
+        char *headers; /* behind the image, in the same memory */
+        size_t n_headers;
         char *work; /* a private folder for files on the way, or NULL */
 } Request;
 

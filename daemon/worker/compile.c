@@ -38,6 +38,7 @@ struct Compile {
         char *name;
         char **texts; /* options, then kernels */
         size_t n_options, n_kernels;
+        char headers[24];              /* bytes, or "" */
         int in, words, out, complaint; /* descriptors */
 
         uv_process_t process;
@@ -301,6 +302,10 @@ static size_t compile_words(const Compile *compile, CompileWords *words, const c
                 COMPILE_WORD("--length");
                 COMPILE_WORD(words->length);
         }
+        if (compile->in >= 0 && *compile->headers) {
+                COMPILE_WORD("--headers");
+                COMPILE_WORD(compile->headers);
+        }
         if (settings->cache) {
                 COMPILE_WORD("--cache");
                 COMPILE_WORD(settings->cache);
@@ -476,6 +481,8 @@ static int compile_new(Compilers *compilers, const CompileRequest *request, Comp
         compile->compilers = compilers;
         compile->format = request->format;
         compile->length = request->length;
+        snprintf(compile->headers, sizeof(compile->headers), "%s",
+                 request->headers ? request->headers : "");
         compile->in = compile->words = compile->out = compile->complaint = -1;
         compile->name = strdup(request->name && *request->name ? request->name : "kernel.cu");
         if (!compile->name || compile_copy_texts(compile, request) < 0)

@@ -35,6 +35,7 @@ typedef struct CompileRequest {
         size_t n_options;
         char *const *kernels; /* that the client names */
         size_t n_kernels;
+        const char *headers; /* how many bytes of them are behind the image; NULL: none */
 } CompileRequest;
 
 typedef struct Compile Compile;

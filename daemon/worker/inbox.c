@@ -91,6 +91,9 @@ static int worker_on_module_add(Worker *worker, const WorkerMessage *add) {
 
         if (modules_find(&worker->modules, add->head.id))
                 worker_refuse(worker, "a module that already exists");
+        if (worker_find_words(add, WORKER_WORD_HEADERS,
+                              words + request.n_options + request.n_kernels))
+                request.headers = words[request.n_options + request.n_kernels];
         return module_add(&worker->modules, add->head.id, &request);
 }
 

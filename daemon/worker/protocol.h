@@ -49,8 +49,9 @@ typedef enum WorkerMessageKind {
 
 /* What a word of MODULE_ADD is. */
 typedef enum WorkerWord {
-        WORKER_WORD_OPTION = 'o', /* of the compiler */
-        WORKER_WORD_KERNEL = 'k', /* a kernel that the client names */
+        WORKER_WORD_OPTION = 'o',  /* of the compiler */
+        WORKER_WORD_KERNEL = 'k',  /* a kernel that the client names */
+        WORKER_WORD_HEADERS = 'h', /* bytes of headers behind the image; one */
 } WorkerWord;
 
 typedef struct WorkerHead {

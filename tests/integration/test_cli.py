@@ -444,6 +444,21 @@ def test_an_instance_of_a_template_is_run_by_its_name(gpuqd, source, save):
     assert_ends(gpuqd.run("run", f"{code}:fil<float, 3>", f"out:{out}:f4:8"), USAGE, "fil<float, 3>", "fill", "plain")
 
 
+def test_headers_are_read_by_the_command_and_not_by_the_daemon(gpuqd, source):
+    folder = source.with_name("inc")
+    folder.mkdir()
+    (folder / "far.h").write_text("#define FAR 7\n")
+    source.with_name("near.h").write_text("#include <far.h>\n#define NEAR FAR\n")
+    code = source.with_name("includes.cu")
+    code.write_text('#include "near.h"\nextern "C" __global__ void fill(int *out) { out[threadIdx.x] = NEAR; }\n')
+    out = source.with_name("filled.npy")
+    run_ok(gpuqd, "-I", folder, "--maxrregcount", "32", "--generate-line-info", "--block", "4", f"{code}:fill",
+           f"out:{out}:i4:4")
+    assert (numpy.load(out) == 7).all()
+    failed = gpuqd.run("run", f"{code}:fill", f"out:{out}:i4:4")
+    assert failed.returncode != OK and f"{source.with_name('near.h')}" in failed.stderr
+
+
 # ---- run, wrong ----
 
 def test_a_kernel_that_is_not_there_lists_the_names(gpuqd, source):

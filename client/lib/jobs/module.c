@@ -16,6 +16,7 @@
 
 #include "call.h"
 #include "error.h"
+#include "headers.h"
 #include "place.h"
 #include "util/kernel-name.h"
 #include "util/near.h"
@@ -141,10 +142,12 @@ static int module_load(gpuq_client *client, Gpuq__V1__ModuleLoad *load, gpuq_mod
         return r;
 }
 
-static int module_write(int fd, const void *image, size_t n_image) {
+static int module_write(int fd, const gpuq_code *code, const Headers *headers) {
         int r;
 
-        r = write_all(fd, image, n_image, 0);
+        r = write_all(fd, code->image, code->n_image, 0);
+        if (r == 0)
+                r = write_all(fd, headers->bytes, headers->n_bytes, (int64_t)code->n_image);
         if (r < 0)
                 return error_set(GPUQ_E_SYSTEM, "cannot write a module's image: %s", strerror(-r));
         if (fcntl(fd, F_ADD_SEALS, MODULE_SEALS) < 0)
@@ -153,17 +156,18 @@ static int module_write(int fd, const void *image, size_t n_image) {
 }
 
 /* Gives up the lock while it copies: an image may be many megabytes. */
-static int module_upload(gpuq_client *client, const void *image, size_t n_image, Upload *upload) {
+static int module_upload(gpuq_client *client, const gpuq_code *code, const Headers *headers,
+                         Upload *upload) {
         _cleanup_(closep) int fd = -1;
         int r;
 
-        r = place_image(client, n_image, &upload->id, &fd);
+        r = place_image(client, code->n_image + headers->n_bytes, &upload->id, &fd);
         if (r < 0)
                 return r;
 
         TAILQ_INSERT_TAIL(&client->modules->uploads, upload, uploads);
         pthread_mutex_unlock(&client->lock);
-        r = module_write(fd, image, n_image);
+        r = module_write(fd, code, headers);
         pthread_mutex_lock(&client->lock);
         if (r < 0) {
                 TAILQ_REMOVE(&client->modules->uploads, upload, uploads);
@@ -172,12 +176,12 @@ static int module_upload(gpuq_client *client, const void *image, size_t n_image,
         return r;
 }
 
-static int module_load_image(gpuq_client *client, Gpuq__V1__ModuleLoad *load, const void *image,
-                             gpuq_module **ret_module) {
+static int module_load_image(gpuq_client *client, Gpuq__V1__ModuleLoad *load, const gpuq_code *code,
+                             const Headers *headers, gpuq_module **ret_module) {
         Upload upload;
         int r;
 
-        r = module_upload(client, image, load->length, &upload);
+        r = module_upload(client, code, headers, &upload);
         if (r < 0)
                 return r;
 
@@ -234,26 +238,29 @@ static size_t module_count(const char *const *list) {
 }
 
 int gpuq_module_load_code(gpuq_client *client, const gpuq_code *code, gpuq_module **ret_module) {
+        _cleanup_(headers_clear) Headers headers = {0};
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
         int r;
 
+        r = module_check(code);
+        if (r == 0)
+                r = headers_collect(code, &headers);
+        if (r < 0)
+                return r;
         r = client_enter_open(client);
         if (r < 0)
                 return r;
 
-        r = module_check(code);
-        if (r < 0)
-                return client_leave(client, r);
-
         load.format = (Gpuq__V1__Format)code->format;
         load.length = code->n_image;
-        load.options = (char **)code->options;
-        load.n_options = module_count(code->options);
+        load.header_bytes = headers.n_bytes;
+        load.options = headers.options;
+        load.n_options = headers.n_options;
         load.names = (char **)code->names;
         load.n_names = module_count(code->names);
         if (code->name)
                 load.name = (char *)code->name;
-        return client_leave(client, module_load_image(client, &load, code->image, ret_module));
+        return client_leave(client, module_load_image(client, &load, code, &headers, ret_module));
 }
 
 int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image, size_t n_image,

@@ -11,6 +11,10 @@
 #include "registry.h"
 #include "proto/text.h"
 
+static bool module_fits(const Gpuq__V1__ModuleLoad *load, const Arena *image) {
+        return load->length <= image->size && load->header_bytes <= image->size - load->length;
+}
+
 static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad *load,
                                    Arena **ret_image) {
         uint64_t id = load->image;
@@ -30,10 +34,12 @@ static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad 
         if (!arena_is_sealed_image(opening->arena))
                 return failure_new(FAILURE_INVALID, "the module's image is not sealed: it needs "
                                                     "F_SEAL_WRITE, F_SEAL_SHRINK and F_SEAL_GROW");
-        if (!load->length || load->length > opening->arena->size)
+        if (!load->length || !module_fits(load, opening->arena))
                 return failure_new(FAILURE_INVALID,
-                                   "the module's image has %llu bytes, but its arena has %llu",
+                                   "the module's image has %llu bytes and its headers have %llu, "
+                                   "but its arena has %llu",
                                    (unsigned long long)load->length,
+                                   (unsigned long long)load->header_bytes,
                                    (unsigned long long)opening->arena->size);
         *ret_image = opening->arena;
         return NULL;
@@ -46,7 +52,7 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
 
         if (load->format != GPUQ__V1__FORMAT__BUILTIN &&
             (!image || image->place != ARENA_IMAGE || image->user != session->submitter.user ||
-             !arena_is_sealed_image(image) || load->length > image->size))
+             !arena_is_sealed_image(image) || !module_fits(load, image)))
                 return failure_new(FAILURE_NOT_FOUND, "arena %llu is no longer a module image",
                                    (unsigned long long)load->image);
         if (!session->clients->resume_ops->claim_module(session->clients->takeover, session,
@@ -115,6 +121,7 @@ const char *session_on_module_load(Session *session, uint32_t serial,
                                 .n_options = load->n_options,
                                 .names = load->names,
                                 .n_names = load->n_names,
+                                .n_header_bytes = load->header_bytes,
                         },
                 .name = module_display_name(load),
                 .device = (int)load->device - 1,

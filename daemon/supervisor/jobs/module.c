@@ -29,6 +29,7 @@ static int texts_copy_list(char *const *list, size_t n, char ***ret_copy, size_t
 static int texts_copy(ModuleTexts *to, const ModuleTexts *from) {
         int r;
 
+        to->n_header_bytes = from->n_header_bytes;
         r = texts_copy_list(from->options, from->n_options, &to->options, &to->n_options);
         if (r < 0)
                 return r;

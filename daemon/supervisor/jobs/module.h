@@ -82,6 +82,7 @@ typedef struct ModuleTexts {
         size_t n_options;
         char **names; /* of kernels, as C++ expressions */
         size_t n_names;
+        uint64_t n_header_bytes; /* behind the image, in its arena */
 } ModuleTexts;
 
 typedef struct ModuleSpec {

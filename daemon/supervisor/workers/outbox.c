@@ -2,6 +2,7 @@
 #include "outbox.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,13 +124,16 @@ static size_t outbox_measure_words(char *const *list, size_t n) {
 
 /* Return: NULL: no memory. */
 static char *outbox_make_words(const ModuleTexts *texts, uint32_t *ret_n_bytes) {
-        char *words, *p;
+        char *words, *p, number[24], *numbers[] = {number};
 
-        words = p = malloc(outbox_measure_words(texts->options, texts->n_options) +
-                           outbox_measure_words(texts->names, texts->n_names) + 1);
+        snprintf(number, sizeof(number), "%llu", (unsigned long long)texts->n_header_bytes);
+        words = p = malloc(outbox_measure_words(numbers, 1) +
+                           outbox_measure_words(texts->options, texts->n_options) +
+                           outbox_measure_words(texts->names, texts->n_names));
         if (!words)
                 return NULL;
 
+        p = outbox_write_words(p, WORKER_WORD_HEADERS, numbers, 1);
         p = outbox_write_words(p, WORKER_WORD_OPTION, texts->options, texts->n_options);
         p = outbox_write_words(p, WORKER_WORD_KERNEL, texts->names, texts->n_names);
         *ret_n_bytes = (uint32_t)(p - words);

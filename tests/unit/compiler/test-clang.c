@@ -107,6 +107,38 @@ static void clang_makes_the_instances_that_are_named(void **state) {
         named_instances(0);
 }
 
+/* Headers that are included without need. */
+static const char standard[] =
+        "#include <stdint.h>\n#include <stdlib.h>\n#include <time.h>\n#include <sys/types.h>\n"
+        "#include <cmath>\n#include <cstdio>\n#include <ctime>\n#include <type_traits>\n"
+        "#include <utility>\n#include <algorithm>\n#include <limits>\n#include <initializer_list>\n"
+        "template <class T> struct Wide : std::conditional<sizeof(T) == 4, double, T> {};\n"
+        "static_assert(std::is_same<typename Wide<float>::type, double>::value, \"wide\");\n"
+        "static_assert(std::is_integral_v<const uint> && !std::is_signed_v<uint>, \"unsigned\");\n"
+        "static_assert(std::is_same_v<std::common_type_t<int, float>, float>, \"common\");\n"
+        "static_assert(std::is_convertible_v<int, double> && !std::is_convertible_v<int *, int>, "
+        "\"\");\n"
+        "static_assert(std::is_same_v<std::decay_t<const int (&)[3]>, const int *>, \"decay\");\n"
+        "static_assert(std::numeric_limits<int>::max() == 2147483647, \"max\");\n"
+        "__global__ void k(float *x, uint n) {\n"
+        "  auto both = std::make_pair(n, 2.0f); std::swap(x[0], x[1]);\n"
+        "  for (int i : {1, 2, 3}) x[i] = std::max(x[i], std::sqrt(both.second));\n"
+        "  x[5] = std::numeric_limits<float>::infinity() + std::move(x[6]);\n"
+        "}\n";
+
+static void standard_headers_do_no_harm(void **state) {
+        for (unsigned sm = 0; sm <= 90; sm += 90) {
+                _cleanup_(result_freep) Result *result = NULL;
+                Ptx ptx = {};
+
+                assert_int_equal(result_new(&result), 0);
+                if (compile(standard, sm, result, &ptx) == BACKEND_E_MISSING)
+                        return;
+                assert_int_equal(result->status, COMPILED_OK);
+                free(ptx.text);
+        }
+}
+
 static void clang_tells_which_name_is_wrong(void **state) {
         const char *kernels[] = {"my_sqrt<int>", "ns::reduc<int, 256>"};
         _cleanup_(result_freep) Result *result = NULL;
@@ -222,6 +254,7 @@ int main(void) {
                 cmocka_unit_test(the_device_header_is_enough),
                 cmocka_unit_test(clang_makes_the_instances_that_are_named),
                 cmocka_unit_test(clang_tells_which_name_is_wrong),
+                cmocka_unit_test(standard_headers_do_no_harm),
                 cmocka_unit_test(for_the_cpu_it_has_the_library_and_the_translator_too),
         };
 

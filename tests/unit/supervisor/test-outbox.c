@@ -132,7 +132,7 @@ static void job_is_told_whole_however_long_its_names_are(void **state) {
 
 static void module_is_told_with_its_name_and_texts(void **state) {
         char *options[] = {"-O3", "", "--use_fast_math"}, *names[] = {"f<int>", "o"};
-        static const char words[] = "o-O3\0o\0o--use_fast_math\0kf<int>\0ko";
+        static const char words[] = "h0\0o-O3\0o\0o--use_fast_math\0kf<int>\0ko";
         static Place place;
         WorkerMessage message;
         const uint8_t *data;

@@ -74,7 +74,11 @@ class KernelInfo(ctypes.Structure):
 
 class Code(ctypes.Structure):
     _fields_ = [("format", c_int), ("image", c_char_p), ("n_image", c_size_t), ("name", c_char_p), ("options", c_void_p),
-                ("names", c_void_p)]
+                ("names", c_void_p), ("headers", c_void_p), ("n_headers", c_size_t)]
+
+
+class Header(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("text", c_char_p)]
 
 
 class Result(ctypes.Structure):

@@ -17,10 +17,14 @@ class ProgramOptions:
     """
 
     def __init__(self, std: str | None = None, define_macro=None, undefine_macro=None, use_fast_math: bool = False,
-                 name: str | None = None, extra=()):
+                 name: str | None = None, extra=(), *, include_path=None, max_register_count: int | None = None,
+                 lineinfo: bool = False, device_code_debug: bool = False):
         self.name = name
+        folders = [include_path] if isinstance(include_path, (str, os.PathLike)) else include_path or ()
         self._options = [*([f"-std={std}"] if std else []), *(_macros("-D", define_macro)), *_macros("-U", undefine_macro),
-                         *(["--use_fast_math"] if use_fast_math else []), *extra]
+                         *(["--use_fast_math"] if use_fast_math else []), *(f"-I{os.fspath(folder)}" for folder in folders),
+                         *([f"-maxrregcount={max_register_count}"] if max_register_count else []),
+                         *(["-lineinfo"] if lineinfo else []), *(["-G"] if device_code_debug else []), *extra]
 
     def as_options(self) -> list[str]:
         """The options as a list of compiler arguments."""

@@ -46,12 +46,14 @@ def _texts(texts: tuple) -> ctypes.Array:
 class Image:
     """`code`: None for the built-ins; `kind`: a key of _native.FORMATS, or "builtin"."""
 
-    def __init__(self, code: bytes | None, kind: str | None, options: tuple, name: str | None, names: tuple = ()):
+    def __init__(self, code: bytes | None, kind: str | None, options: tuple, name: str | None, names: tuple = (),
+                 headers: tuple = ()):
         self.code = code
         self.kind = kind
         self.options = options
         self.name = name
         self.names = names
+        self.headers = headers  # pairs of a name and a text
         self._lock = threading.Lock()
         self._last = (0, None)  # epoch of the connection asked for last, and the handle there
         self._handles = {}  # by epoch
@@ -88,13 +90,20 @@ class Image:
             return handle
 
         options, names = _texts(self.options), _texts(self.names)
+        headers = (native.Header * max(len(self.headers), 1))(*((name.encode(), text.encode())
+                                                                for name, text in self.headers))
         name = (self.name or "kernel.cu" if self.kind in (None, "c++") else self.name or "module").encode()
         code = native.Code(native.FORMATS[self.kind], self.code, len(self.code), name, ctypes.addressof(options),
-                           ctypes.addressof(names))
+                           ctypes.addressof(names), ctypes.addressof(headers), len(self.headers))
         r, text = interruptibly(native.module_load_code, client._handle, byref(code), byref(handle))
         if r < 0:
             raise client._error(r, text)
         return handle
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether an option names a folder, whose files may change while the code stays the same."""
+        return any(option.startswith(("-I", "-include-path", "--include-path")) for option in self.options)
 
     def find(self, client, name: str) -> int:
         """The index of a kernel in `facts`. Raises NotFoundError."""
@@ -137,7 +146,7 @@ class Images:
                 self._kept.move_to_end(key)
         if image is None:
             image = Image(*key)
-        if not native.module_has_variables(image.handle_for(client)):
+        if not native.module_has_variables(image.handle_for(client)) and not image.reads_files:
             self._keep(key, image)
         return image
 

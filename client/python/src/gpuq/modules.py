@@ -36,14 +36,16 @@ class Module:
     kernel_class = Kernel
 
     def __init__(self, code: str | bytes, code_type: str | None = None, options=(), name: str | None = None, *,
-                 names=(), client=None):
+                 names=(), headers=None, client=None):
         self.client = client or clients.default_client()
         self._code = code.encode() if isinstance(code, str) else _bytes_of(code)
         self._type = _type_of(code_type)
         self._options = (options,) if isinstance(options, str) else tuple(options or ())
         self._name = name
         self._names = (names,) if isinstance(names, str) else tuple(names or ())
-        self._fill(self.client._images.get(self.client, self._code, self._type, self._options, name, self._names))
+        self._headers = tuple(sorted(dict(headers or {}).items()))
+        self._fill(self.client._images.get(self.client, self._code, self._type, self._options, name, self._names,
+                                           self._headers))
 
     @classmethod
     def _of_builtins(cls, client) -> "Module":
@@ -51,6 +53,7 @@ class Module:
         self.client = client
         self._code = None
         self._type, self._options, self._name, self._names = "builtin", (), "builtin", ()
+        self._headers = ()
         self._fill(Image(None, "builtin", (), "builtin"))
         return self
 
@@ -108,7 +111,8 @@ class Module:
         return native.module_has_variables(self._handle_for(self.client))
 
     def __reduce__(self):
-        return _rebuild, (type(self), self.client.path, self._code, self._type, self._options, self._name, self._names)
+        return _rebuild, (type(self), self.client.path, self._code, self._type, self._options, self._name, self._names,
+                          self._headers)
 
     def __repr__(self) -> str:
         names = list(self._facts)
@@ -173,26 +177,28 @@ def _last(name: str) -> str:
     return name.split("<", 1)[0].rsplit("::", 1)[-1]
 
 
-def _rebuild(kind, path, code, code_type, options, name, names=()) -> Module:
+def _rebuild(kind, path, code, code_type, options, name, names=(), headers=()) -> Module:
     client = clients.for_path(path)
     if code is None:
         return client.builtin()
-    return kind(code, code_type, options, name, names=names, client=client)
+    return kind(code, code_type, options, name, names=names, headers=headers, client=client)
 
 
 def module(code: str | bytes, code_type: str | None = None, options=(), name: str | None = None, *,
-           names=()) -> Module:
+           names=(), headers=None) -> Module:
     """Compile and load a module, and wait until it is loaded.
 
     - `code`: CUDA C++ source or PTX as str, or bytes of source, PTX, a cubin or a fatbin
     - `code_type`: "c++", "ptx", "cubin" or "fatbin"; None: detected from the code
-    - `options`: compiler options, such as "-DN=4" or "--use_fast_math"
+    - `options`: compiler options, such as "-DN=4", "--use_fast_math" or "-Ifolder": this process reads what the source
+      includes from the folder, and sends it with the source
     - `name`: a name for messages
     - `names`: kernels that will be used; "ns::reduce<float, 256u>" compiles this instance of a template
+    - `headers`: {name: text} of header files that the source includes
 
     Raises CompileError with the compiler's log, NotFoundError for a name in `names`, ImageError or QuotaError.
     """
-    return Module(code, code_type, options, name, names=names)
+    return Module(code, code_type, options, name, names=names, headers=headers)
 
 
 def builtin() -> Module:

@@ -251,6 +251,16 @@ typedef struct gpuq_parameter {
         size_t size;
 } gpuq_parameter;
 
+/* As the device tells them on which the module was loaded first; 0: not told. */
+typedef struct gpuq_attributes {
+        unsigned registers;      /* of a thread */
+        unsigned shared_bytes;   /* static shared memory of a block */
+        unsigned const_bytes;    /* of the module's constants */
+        unsigned local_bytes;    /* local memory of a thread */
+        unsigned ptx_version;    /* of the virtual architecture: 90 is 9.0 */
+        unsigned binary_version; /* of the architecture */
+} gpuq_attributes;
+
 typedef struct gpuq_kernel_info {
         const char *name; /* owned by the module, as text and parameters are */
         const char *text; /* what a built-in kernel computes; else "" */
@@ -259,6 +269,7 @@ typedef struct gpuq_kernel_info {
         bool kinds_known;   /* false, as for cubins: only the number and sizes are checked */
         unsigned max_block; /* maximum number of threads in a block */
         const char *symbol; /* its mangled name; the same as name if it has none */
+        gpuq_attributes attributes;
 } gpuq_kernel_info;
 
 /* A header file as text, for what includes it as @name. */
@@ -334,6 +345,18 @@ GPUQ_API int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel
  * Return: 0 or GPUQ_E_NOT_FOUND (the text lists the module's kernels).
  */
 GPUQ_API int gpuq_module_find(const gpuq_module *module, const char *name, size_t *ret_i);
+/**
+ * gpuq_module_occupancy() - how many blocks of a kernel one multiprocessor runs at once
+ * @threads:      in a block
+ * @shared_bytes: of dynamic shared memory
+ * @device:       -1: the daemon's choice
+ *
+ * The device answers in a job, which takes its turn. Waits for it.
+ *
+ * Return: 0, GPUQ_E_NOT_FOUND, GPUQ_E_INVALID (no device has blocks like that) or another error.
+ */
+GPUQ_API int gpuq_module_occupancy(gpuq_module *module, const char *kernel, unsigned threads,
+                                   unsigned shared_bytes, int device, unsigned *ret_blocks);
 /** gpuq_module_log() - the compiler's warnings, or "". Valid until the module is freed. */
 GPUQ_API const char *gpuq_module_log(const gpuq_module *module);
 /**

@@ -119,10 +119,34 @@ static void image_find_twin(Function *function, const Driver *cu, CUmodule modul
         function->twin_max_threads = (unsigned)max_threads;
 }
 
+/* What some driver does not tell is 0. */
+static unsigned image_attribute(const Image *image, CUfunction function,
+                                CUfunction_attribute attribute) {
+        int value;
+
+        if (image->cu->cuFuncGetAttribute(&value, attribute, function) != CUDA_SUCCESS || value < 0)
+                return 0;
+        return (unsigned)value;
+}
+
+static void image_read_attributes(const Image *image, Function *function) {
+        const CUfunction handle = function->function;
+
+        function->static_shared =
+                image_attribute(image, handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+        function->dynamic_shared =
+                image_attribute(image, handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+        function->n_registers = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_NUM_REGS);
+        function->n_const = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES);
+        function->n_local = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+        function->ptx_version = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_PTX_VERSION);
+        function->binary_version = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_BINARY_VERSION);
+}
+
 static int image_read_function(Image *image, Function *function, Failure *failure) {
         const Driver *cu = image->cu;
         const CompiledKernel *kernel;
-        int max_threads, static_shared, dynamic_shared, r;
+        int max_threads, r;
 
         /* Loaded now, because at its first launch it would wait for running kernels. */
         r = image_check(image, cu->cuFuncLoad(function->function), "cuFuncLoad", failure);
@@ -139,19 +163,12 @@ static int image_read_function(Image *image, Function *function, Failure *failur
                         "cuFuncGetAttribute", failure);
         if (r)
                 return r;
-        if (cu->cuFuncGetAttribute(&static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
-                                   function->function) != CUDA_SUCCESS)
-                static_shared = 0;
-        if (cu->cuFuncGetAttribute(&dynamic_shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                   function->function) != CUDA_SUCCESS)
-                dynamic_shared = 0;
 
         kernel = image_described(image, function->symbol);
         function->name = kernel ? kernel->name : function->symbol;
         function->text = kernel ? kernel->text : "";
         function->max_threads = (unsigned)max_threads;
-        function->static_shared = (size_t)static_shared;
-        function->dynamic_shared = (size_t)dynamic_shared;
+        image_read_attributes(image, function);
         image_read_parameters(image, function, kernel);
         image_read_needs(function, image->needs + (function->parameters - image->parameters));
         if (image->has_twins)

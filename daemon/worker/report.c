@@ -105,6 +105,12 @@ static void report_fill_kernels(const ReportKernels *kernels, const Image *image
                 info->text = (char *)function->text;
                 info->kinds_known = function->kinds_known;
                 info->max_block = function->max_threads;
+                info->registers = function->n_registers;
+                info->shared_bytes = (uint32_t)function->static_shared;
+                info->const_bytes = function->n_const;
+                info->local_bytes = function->n_local;
+                info->ptx_version = function->ptx_version;
+                info->binary_version = function->binary_version;
                 info->parameters = pointer;
                 info->n_parameters = function->n_parameters;
                 for (size_t k = 0; k < function->n_parameters; ++k) {

@@ -410,6 +410,15 @@ int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel_info *re
                 .kinds_known = kernel->kinds_known,
                 .max_block = kernel->max_block,
                 .symbol = module_kernel_symbol(module->ready, i),
+                .attributes =
+                        {
+                                .registers = kernel->registers,
+                                .shared_bytes = kernel->shared_bytes,
+                                .const_bytes = kernel->const_bytes,
+                                .local_bytes = kernel->local_bytes,
+                                .ptx_version = kernel->ptx_version,
+                                .binary_version = kernel->binary_version,
+                        },
         };
         return 0;
 }

@@ -16,7 +16,7 @@ static int clear(void **state) {
 
 /* @words ends with NULL. */
 static int read_words(const char *const *words) {
-        char *argv[32] = {"run"};
+        char *argv[48] = {"run"};
         int argc = 1;
 
         for (; *words; words++)

@@ -63,6 +63,9 @@ int gpuq_module_occupancy(gpuq_module *module, const char *kernel, unsigned thre
                 return error_set(GPUQ_E_INVALID,
                                  "gpuq_module_occupancy(): module or kernel is NULL");
 
+        if (threads == 0)
+                return error_set(GPUQ_E_INVALID, "a block has at least one thread");
+
         occupancy.threads = threads;
         occupancy.shared_bytes = shared_bytes;
         r = gpuq_buffer_new(module->client, sizeof(blocks), &buffer);

@@ -7,6 +7,7 @@ from .argument import InOut
 from .arrays import Array
 from .config import LaunchConfig
 from .jobs import Job
+from .kernel import Attributes
 from .modules import Module
 
 
@@ -71,7 +72,7 @@ def _module(code, path, options, cooperative, name_expressions=()) -> RawModule:
                      name_expressions=name_expressions)
 
 
-class RawKernel:
+class RawKernel(Attributes):
     """A kernel. The call `kernel(grid, block, args, shared_mem=0)` launches it and waits until it has ended."""
 
     def __init__(self, code: str, name: str, options=(), backend: str = "nvrtc", *, translate_cucomplex: bool = False,
@@ -92,6 +93,14 @@ class RawKernel:
     def kernel(self):
         """The Kernel."""
         return self.raw_module.module.get_kernel(self.name)
+
+    def _kernel_of(self):
+        return self.kernel
+
+    @property
+    def attributes(self) -> dict:
+        """See `Kernel.attributes`."""
+        return self.kernel.attributes
 
     def compile(self, log_stream=None) -> None:
         """Load the module now."""

@@ -26,9 +26,9 @@ KEPT_BYTES = 16 << 20
 
 
 class Facts:
-    """Properties of one kernel: `symbol`, `doc`, `parameters` as (kind, size), `kinds_known`, `max_block`."""
+    """Properties of one kernel: `symbol`, `doc`, `parameters` as (kind, size), `kinds_known`, `max_block`, `attributes`."""
 
-    __slots__ = ("symbol", "doc", "parameters", "kinds_known", "max_block")
+    __slots__ = ("symbol", "doc", "parameters", "kinds_known", "max_block", "attributes")
 
     def __init__(self, info: native.KernelInfo):
         self.symbol = native.decode(info.name)
@@ -37,6 +37,16 @@ class Facts:
         self.parameters = list(_PARAMETER.iter_unpack(packed))
         self.kinds_known = info.kinds_known
         self.max_block = info.max_block
+        told = info.attributes
+        self.attributes = {  # as CuPy names them
+            "max_threads_per_block": info.max_block,
+            "num_regs": told.registers,
+            "shared_size_bytes": told.shared_bytes,
+            "const_size_bytes": told.const_bytes,
+            "local_size_bytes": told.local_bytes,
+            "ptx_version": told.ptx_version,
+            "binary_version": told.binary_version,
+        }
 
 
 def _texts(texts: tuple) -> ctypes.Array:

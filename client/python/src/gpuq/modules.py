@@ -69,7 +69,7 @@ class Module:
     def _kernel(self, symbol: str) -> Kernel:
         facts, name = self._facts[symbol], self._name_of(symbol)
         known = signature.of_builtin(symbol, facts.doc) if self._code is None else self._image.signatures().get(_last(name))
-        kernel = self.kernel_class(self, name, symbol, facts.doc, facts.parameters, facts.kinds_known, facts.max_block, known)
+        kernel = self.kernel_class(self, name, symbol, facts.doc, facts.parameters, facts.kinds_known, facts.attributes, known)
         return self._kernels.setdefault(symbol, kernel)
 
     # ---- kernels ----

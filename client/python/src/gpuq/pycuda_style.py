@@ -7,6 +7,7 @@ from .argument import Argument, In, InOut, Out
 from .config import LaunchConfig
 from .cupy_style import as_inout
 from .jobs import Job
+from .kernel import Attributes
 from .modules import Module
 
 _WRAPPERS = {"In": In, "Out": Out, "InOut": InOut}
@@ -38,11 +39,14 @@ class SourceModule:
         return f"<gpuq.SourceModule {', '.join(self.module.kernels)}>"
 
 
-class Function:
+class Function(Attributes):
     """A kernel. The call `f(*args, block=(x, y, z), grid=(x, y))` launches it and waits until it has ended."""
 
     def __init__(self, kernel):
         self.kernel = kernel
+
+    def _kernel_of(self):
+        return self.kernel
 
     def submit(self, *args, block, grid=(1, 1), shared: int = 0, **options) -> Job:
         """As a call, but without waiting. Returns the Job."""

@@ -5,7 +5,8 @@
 
 #include "number.h"
 
-#define RUN_LABEL_MAX 64 /* gpuq.h's limit */
+#define RUN_LABEL_MAX 64  /* gpuq.h's limit */
+#define RUN_NAME_MAX  256 /* bytes of a module's name, by the protocol */
 
 enum {
         RUN_GRID = VERB_OWN,
@@ -195,7 +196,7 @@ static const char *target_colon(const char *text) {
 }
 
 /* What stands beside the file, its quoted includes find, as with every compiler. */
-static int target_add_folder(Cli *cli, RunOptions *options) {
+int run_options_add_folder(Cli *cli, RunOptions *options) {
         const char *slash = strrchr(options->file, '/');
         _cleanup_(freep) char *folder = NULL;
 
@@ -221,7 +222,7 @@ static int target_read(Cli *cli, RunOptions *options, const char *text) {
         }
 
         options->file = strndup(text, (size_t)(colon - text));
-        return options->file ? target_add_folder(cli, options) : cli_no_memory(cli);
+        return options->file ? run_options_add_folder(cli, options) : cli_no_memory(cli);
 }
 
 static int arguments_read(Cli *cli, RunOptions *options, char **words, size_t n_words) {
@@ -288,6 +289,13 @@ gpuq_format run_options_format(const RunOptions *options) {
                 if (strcmp(endings[i].ending, dot) == 0)
                         return endings[i].format;
         return GPUQ_FORMAT_AUTO;
+}
+
+/* The end of a long path says more than its beginning. */
+const char *run_options_module_name(const RunOptions *options) {
+        const char *name = run_options_source(options);
+
+        return strlen(name) > RUN_NAME_MAX ? name + strlen(name) - RUN_NAME_MAX : name;
 }
 
 const char *run_options_source(const RunOptions *options) {

@@ -459,6 +459,21 @@ def test_headers_are_read_by_the_command_and_not_by_the_daemon(gpuqd, source):
     assert failed.returncode != OK and f"{source.with_name('near.h')}" in failed.stderr
 
 
+def test_kernels_of_a_file_are_listed_with_what_they_need(gpuqd, source):
+    code = source.with_name("listed.cu")
+    source.with_name("listed.h").write_text("#define SIZE 64\n")
+    code.write_text('#include "listed.h"\n__global__ void scale(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= SIZE; }\n')
+    listed = document(gpuqd.run("kernels", "--json", code))["kernels"]
+    assert [kernel["name"] for kernel in listed] == ["scale"] and listed[0]["symbol"] == "_Z5scalePfi"
+    assert listed[0]["max_threads_per_block"] == 1024 and listed[0]["num_regs"] > 0
+    assert [parameter["kind"] for parameter in listed[0]["parameters"]] == ["pointer", "i32"]
+    text = gpuqd.run("kernels", code).stdout.splitlines()
+    assert text[0].split() == ["KERNEL", "ARGUMENTS", "THREADS", "REGISTERS", "SHARED", "LOCAL"]
+    assert text[1].split()[:4] == ["scale", "pointer", "i32", "1024"]
+    assert_ends(gpuqd.run("kernels", code.with_name("none.cu")), USAGE, "none.cu", "cannot read")
+    assert_ends(gpuqd.run("kernels", code, code), USAGE, "unexpected argument")
+
+
 # ---- run, wrong ----
 
 def test_a_kernel_that_is_not_there_lists_the_names(gpuqd, source):

@@ -86,6 +86,7 @@ static const char templates[] =
 static void named_instances(unsigned sm) {
         const char *kernels[] = {"ns::reduce<int, 256>", "plain", "&my_sqrt<real>"};
         _cleanup_(result_freep) Result *result = NULL;
+        const Request request = {.sm = sm, .name = "my.cu"};
         Ptx ptx = {};
 
         assert_int_equal(result_new(&result), 0);
@@ -99,7 +100,11 @@ static void named_instances(unsigned sm) {
         assert_int_equal(ptx_scan(ptx.text, ptx.n_text, result->signature), 0);
         assert_int_equal(result->signature->n_kernels, 3);
         assert_int_equal(result->signature->n_variables, 0);
+        if (sm)
+                assert_int_equal(link_image(&request, result, FORMAT_PTX, ptx.text, ptx.n_text), 0);
         free(ptx.text);
+        if (result->status != COMPILED_NO_COMPILER)
+                assert_int_equal(result->status, COMPILED_OK);
 }
 
 static void clang_makes_the_instances_that_are_named(void **state) {

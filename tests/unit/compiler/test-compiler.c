@@ -232,6 +232,10 @@ static void source_becomes_a_cubin(void **state) {
         assert_memory_equal(c->image, "\177ELF", 4);
 }
 
+#define PTX(words)                                                                                 \
+        "//\n.version 6.0\n.target sm_60\n.address_size 64\n// " words                             \
+        "\n.visible .entry k(.param .u32 p)\n{\nret;\n}\n"
+
 /* ---- names of kernels ------------------------------------------------------------- */
 
 static const char templates[] =
@@ -418,10 +422,12 @@ static void headers_elsewhere_are_refused(void **state) {
 static void options_for_gpus_compile_for_both(void **state) {
         static const char *const options[] = {"-maxrregcount=32", "-lineinfo", "-G"};
 
-        for (size_t i = 0; i < 2 * ARRAY_SIZE(options); i++) {
+        for (size_t i = 0; i < 4 * ARRAY_SIZE(options); i++) {
+                const bool is_ptx = i >= 2 * ARRAY_SIZE(options);
                 COMPILE(.target = i % 2 ? "sm_90" : "cpu",
-                        .image = "__global__ void k(float *p) { p[threadIdx.x] *= 2; }\n",
-                        .option = options[i / 2]);
+                        .image = is_ptx ? PTX("")
+                                        : "__global__ void k(float *p) { p[threadIdx.x] *= 2; }\n",
+                        .option = options[i / 2 % ARRAY_SIZE(options)]);
 
                 if (c->status == COMPILED_NO_COMPILER)
                         continue; /* not on this machine */
@@ -474,10 +480,6 @@ static void so_it_is_for_the_cpu(void **state) {
         assert_int_equal(c->n_kernels, 2);
         assert_false(c->flags & COMPILED_HAS_TWINS);
 }
-
-#define PTX(words)                                                                                 \
-        "//\n.version 6.0\n.target sm_60\n.address_size 64\n// " words                             \
-        "\n.visible .entry k(.param .u32 p)\n{\nret;\n}\n"
 
 static void ptx_is_linked_with_twins(void **state) {
         COMPILE(.target = "sm_90", .image = PTX(""), .fake_linker = true);

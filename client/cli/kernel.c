@@ -77,15 +77,10 @@ char *kernel_names(const gpuq_module *module, const char *name) {
 }
 
 bool kernel_find(const gpuq_module *module, const char *name, gpuq_kernel_info *ret_kernel) {
-        for (size_t i = 0; i < gpuq_module_n_kernels(module); i++) {
-                gpuq_kernel_info kernel;
+        size_t i;
 
-                if (gpuq_module_kernel(module, i, &kernel) < 0 || strcmp(kernel.name, name) != 0)
-                        continue;
-                *ret_kernel = kernel;
-                return true;
-        }
-        return false;
+        return gpuq_module_find(module, name, &i) == 0 &&
+               gpuq_module_kernel(module, i, ret_kernel) == 0;
 }
 
 /* Such as "in:x:f32:n"; "" if the text has none. */

@@ -74,6 +74,7 @@ int backend_write_file(const char *path, const char *data, size_t n_data);
  *
  * The client's macros are defined in it, not on the command line, as they must not
  * change the headers that are included before it; a line marker gives it its own name.
+ * Instances that the request names follow it (instance.h).
  */
 int backend_write_source(const Request *request, const char *path);
 /** backend_open_library() - the first of @names that can be loaded, also from the toolkit's

@@ -146,7 +146,12 @@ static int add_request(Hash hash, const Request *request) {
         for (size_t i = 0; i < request->n_options; i++)
                 add_text(hash, request->options[i]);
         add_text(hash, "");
+        for (size_t i = 0; i < request->n_kernels; i++)
+                add_text(hash, request->kernels[i]);
+        add_text(hash, "");
         add_bytes(hash, request->image ? request->image : "", request->n_image);
+
+        add_bytes(hash, request->headers ? request->headers : "", request->n_headers);
 
         /* The built-in kernels are files of ours instead. */
         if (request->format != FORMAT_BUILTIN)

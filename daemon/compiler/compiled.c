@@ -15,7 +15,7 @@
 #define KINDS_MAX      4096u        /* parameters of one kernel; CUDA allows 32 KiB of them */
 #define TEXT_BYTES_MAX (64u << 20)
 
-static const char magic[8] = "GPUQCMP1";
+static const char magic[8] = "GPUQCMP2";
 
 typedef struct Header {
         char magic[8];
@@ -26,6 +26,7 @@ typedef struct Header {
         uint64_t n_log;
         uint64_t n_signature;
         uint64_t n_variables;
+        uint64_t n_named;
 } Header;
 
 static_assert(sizeof(Header) == COMPILED_HEADER_BYTES, "the header is packed");
@@ -44,6 +45,7 @@ const char *compiled_status_name(CompiledStatus status) {
                 [COMPILED_NO_BINARY] = "no binary for this device",
                 [COMPILED_BAD_OPTION] = "option not allowed",
                 [COMPILED_NO_COMPILER] = "no compiler",
+                [COMPILED_NO_KERNEL] = "no such kernel",
                 [COMPILED_INTERNAL] = "internal error",
         };
 
@@ -61,11 +63,12 @@ int compiled_pack(const CompiledSections *sections, void **ret_data, size_t *ret
                 .status = sections->status,
                 .flags = sections->flags,
                 .n_total = sizeof(header) + sections->n_image + sections->n_log +
-                           sections->n_signature + sections->n_variables,
+                           sections->n_signature + sections->n_variables + sections->n_named,
                 .n_image = sections->n_image,
                 .n_log = sections->n_log,
                 .n_signature = sections->n_signature,
                 .n_variables = sections->n_variables,
+                .n_named = sections->n_named,
         };
         void *data, *p;
 
@@ -78,7 +81,8 @@ int compiled_pack(const CompiledSections *sections, void **ret_data, size_t *ret
         p = append(p, sections->image, sections->n_image);
         p = append(p, sections->log, sections->n_log);
         p = append(p, sections->signature, sections->n_signature);
-        append(p, sections->variables, sections->n_variables);
+        p = append(p, sections->variables, sections->n_variables);
+        append(p, sections->named, sections->n_named);
 
         *ret_data = data;
         *ret_n_data = header.n_total;
@@ -99,7 +103,7 @@ static int header_read(const void *data, size_t n_data, Header *ret_header) {
 
         /* One after the other against what is left, so that no sum can overflow. */
         left = n_data - sizeof(header);
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < 5; i++) {
                 uint64_t n = (&header.n_image)[i];
 
                 if (n > left || (i > 0 && n > TEXT_BYTES_MAX))
@@ -211,11 +215,13 @@ static int parse_signature(Compiled *compiled, char *s, size_t n) {
         return 0;
 }
 
-static int parse_variables(Compiled *compiled, char *s, size_t n) {
+/* One a line. @ret_names: also after an error, to be freed by compiled_free(). */
+static int parse_names(char *s, size_t n, const char ***ret_names, size_t *ret_n_names) {
+        const char **names;
         char *end = s + n;
 
-        compiled->variables = calloc(count_lines(s, n) + 1, sizeof(*compiled->variables));
-        if (!compiled->variables)
+        *ret_names = names = calloc(count_lines(s, n) + 1, sizeof(*names));
+        if (!names)
                 return -ENOMEM;
 
         while (s < end) {
@@ -223,33 +229,42 @@ static int parse_variables(Compiled *compiled, char *s, size_t n) {
 
                 if (!name || !*name)
                         return COMPILED_E_BROKEN;
-                compiled->variables[compiled->n_variables++] = name;
+                names[(*ret_n_names)++] = name;
         }
         return 0;
 }
 
-/* Copies the three text sections, a zero byte behind each. */
+/* Copies a text section to *at, a zero byte behind it, and moves past both. */
+static char *copy_section(char **at, const char **text, size_t n) {
+        char *copy = *at;
+
+        append(copy, *text, n);
+        *text += n;
+        *at += n + 1;
+        return copy;
+}
+
 static int parse_text(Compiled *compiled, const Header *header, const char *text) {
-        size_t n = header->n_log + header->n_signature + header->n_variables;
-        char *log, *signature, *variables;
+        size_t n = header->n_log + header->n_signature + header->n_variables + header->n_named;
+        char *at, *signature, *variables, *named;
         int r;
 
-        compiled->strings = calloc(1, n + 3);
+        compiled->strings = at = calloc(1, n + 4);
         if (!compiled->strings)
                 return -ENOMEM;
 
-        log = compiled->strings;
-        signature = log + header->n_log + 1;
-        variables = signature + header->n_signature + 1;
-        append(log, text, header->n_log);
-        append(signature, text + header->n_log, header->n_signature);
-        append(variables, text + header->n_log + header->n_signature, header->n_variables);
+        compiled->log = copy_section(&at, &text, header->n_log);
+        signature = copy_section(&at, &text, header->n_signature);
+        variables = copy_section(&at, &text, header->n_variables);
+        named = copy_section(&at, &text, header->n_named);
 
-        compiled->log = log;
         r = parse_signature(compiled, signature, header->n_signature);
-        if (r)
-                return r;
-        return parse_variables(compiled, variables, header->n_variables);
+        if (r == 0)
+                r = parse_names(variables, header->n_variables, &compiled->variables,
+                                &compiled->n_variables);
+        if (r == 0)
+                r = parse_names(named, header->n_named, &compiled->named, &compiled->n_named);
+        return r;
 }
 
 int compiled_parse(const void *data, size_t n_data, Compiled **ret_compiled) {
@@ -285,6 +300,7 @@ Compiled *compiled_free(Compiled *compiled) {
 
         free(compiled->kernels);
         free(compiled->variables);
+        free(compiled->named);
         free(compiled->kinds);
         free(compiled->strings);
         free(compiled);

@@ -21,6 +21,8 @@
 #include "compiler/cache.h"
 #include "compiler/compiled.h"
 #include "compiler/compiler.h"
+#include "compiler/headers.h"
+#include "compiler/named.h"
 #include "compiler/options.h"
 #include "util/write_all.h"
 
@@ -157,26 +159,32 @@ static bool follows_hash(const char *start, const char *s) {
 }
 
 /* A file that is included by path, or by a macro that may be a path, may change while the image
- * stays the same. */
-static bool is_cacheable(const Request *request) {
-        const char *s = request->image, *end = s + request->n_image;
+ * stays the same, unless the client sent it. */
+static bool includes_known_files(const Request *request, const char *text, size_t n_text) {
+        const char *s = text, *end = s + n_text;
 
+        while ((s = memmem(s, end - s, "include", strlen("include")))) {
+                bool is_directive = follows_hash(text, s);
+
+                s += strlen("include");
+                s += strspn(s, " \t");
+                if (*s == '"' && !headers_has(request, s + 1, strcspn(s + 1, "\"\n")))
+                        return false;
+                if ((*s == '<' && (s[1] == '/' || s[1] == '.')) ||
+                    (is_directive && *s != '<' && *s != '"'))
+                        return false;
+        }
+        return true;
+}
+
+static bool is_cacheable(const Request *request) {
         if (!request->cache || request->format == FORMAT_CUBIN ||
             (request->format == FORMAT_BUILTIN && !request->sm))
                 return false;
         if (!format_is_source(request->format))
                 return true;
-
-        while ((s = memmem(s, end - s, "include", strlen("include")))) {
-                bool is_directive = follows_hash(request->image, s);
-
-                s += strlen("include");
-                s += strspn(s, " \t");
-                if (*s == '"' || (*s == '<' && (s[1] == '/' || s[1] == '.')) ||
-                    (is_directive && *s != '<'))
-                        return false;
-        }
-        return true;
+        return includes_known_files(request, request->image, request->n_image) &&
+               includes_known_files(request, request->headers, request->n_headers);
 }
 
 /* Return: 1 if the cache had a result, 0 if not. Errors of the cache are ignored. */
@@ -248,6 +256,8 @@ static int work(const Request *request) {
         r = result_new(&result);
         if (r == 0)
                 r = compile(request, result);
+        if (r == 0 && result->status == COMPILED_OK)
+                r = named_resolve(request, result);
         if (r < 0)
                 return r;
         r = write_result(request, result);
@@ -414,6 +424,8 @@ static int run(Request *request) {
         r = check(request);
         if (r)
                 return MIN(r, 0);
+        /* A debugger shows the client's kernels, not code made of them. */
+        request->plain = options_debug(request->options, request->n_options);
         return answer(request);
 }
 

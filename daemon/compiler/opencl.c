@@ -16,10 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compiler/headers.h"
 #include "compiler/options.h"
 #include "compiler/process.h"
 
-#define ARGUMENTS_MAX 80u
+#define ARGUMENTS_MAX 320u /* with a folder for each option of a client */
 #define LOCAL         "gpuq_local_memory"
 
 /* Debian, Ubuntu, Fedora. */
@@ -178,10 +179,18 @@ static int run(const OpenCl *opencl, const Request *request, const char *library
                 opencl->ptx,
                 opencl->source,
         };
+        _cleanup_(headers_free_optionsp) char **folders = NULL;
         size_t n = 0;
+        int r;
+
+        r = headers_options(request, &folders);
+        if (r < 0)
+                return r;
 
         while (argv[n])
                 n++;
+        for (char **folder = folders; *folder; folder++)
+                argv[n++] = *folder;
         /* There are fewer that differ. */
         for (size_t i = 0; i < request->n_options && n < ARGUMENTS_MAX - 2; i++)
                 if (options_is_opencl(request->options[i]))

@@ -71,6 +71,9 @@ int signature_set_text(Signature *signature, const char *symbol, const char *tex
 /** signature_find() - a kernel by symbol. Return: the kernel, or NULL. */
 SignatureKernel *signature_find(const Signature *signature, const char *symbol);
 
+/** signature_name() - what a user says for a symbol. Return: the caller's string, or NULL if there is no memory. */
+char *signature_name(const char *symbol);
+
 /**
  * signature_pack() - both sections
  *

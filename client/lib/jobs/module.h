@@ -45,7 +45,7 @@ gpuq_module *module_ref(gpuq_module *module);
 /** module_unref() - with the lock, and a reference to the client beside the module's own. */
 void module_unref(gpuq_module *module);
 /**
- * module_find() - a kernel by name
+ * module_find() - a kernel by a name that was given when the module was loaded, or as util/kernel-name.h says
  * @ret_needs: of its parameters
  *
  * Return: 0, or GPUQ_E_NOT_FOUND with the names that are there.

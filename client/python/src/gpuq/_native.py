@@ -67,9 +67,23 @@ class Parameter(ctypes.Structure):
     _fields_ = [("kind", c_int), ("size", c_size_t)]
 
 
+class Attributes(ctypes.Structure):
+    _fields_ = [(name, c_uint) for name in ("registers", "shared_bytes", "const_bytes", "local_bytes", "ptx_version",
+                                            "binary_version")]
+
+
 class KernelInfo(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("text", c_char_p), ("parameters", POINTER(Parameter)), ("n_parameters", c_size_t),
-                ("kinds_known", c_bool), ("max_block", c_uint)]
+                ("kinds_known", c_bool), ("max_block", c_uint), ("symbol", c_char_p), ("attributes", Attributes)]
+
+
+class Code(ctypes.Structure):
+    _fields_ = [("format", c_int), ("image", c_char_p), ("n_image", c_size_t), ("name", c_char_p), ("options", c_void_p),
+                ("names", c_void_p), ("headers", c_void_p), ("n_headers", c_size_t)]
+
+
+class Header(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("text", c_char_p)]
 
 
 class Result(ctypes.Structure):
@@ -167,7 +181,8 @@ _WAITING = {
     "buffer_new_uninitialized": (c_int, c_void_p, c_size_t, POINTER(c_void_p)),
     "buffer_new_device": (c_int, c_void_p, c_size_t, c_int, POINTER(c_void_p)),
     "buffer_open": (c_int, c_void_p, POINTER(BufferRef), POINTER(c_void_p)),
-    "module_load": (c_int, c_void_p, c_int, c_char_p, c_size_t, c_void_p, c_char_p, POINTER(c_void_p)),
+    "module_occupancy": (c_int, c_void_p, c_char_p, c_uint, c_uint, c_int, POINTER(c_uint)),
+    "module_load_code": (c_int, c_void_p, POINTER(Code), POINTER(c_void_p)),
     "module_builtin": (c_int, c_void_p, POINTER(c_void_p)),
     "submit": (c_int, c_void_p),
     "submit_many": (c_int, c_void_p, c_size_t),
@@ -196,6 +211,7 @@ _SHORT = {
     "buffer_device": (c_int, c_void_p),
     "buffer_free": (None, c_void_p),
     "module_n_kernels": (c_size_t, c_void_p),
+    "module_find": (c_int, c_void_p, c_char_p, POINTER(c_size_t)),
     "module_kernel": (c_int, c_void_p, c_size_t, POINTER(KernelInfo)),
     "module_log": (c_char_p, c_void_p),
     "module_has_variables": (c_bool, c_void_p),

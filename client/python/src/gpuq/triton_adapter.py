@@ -99,7 +99,7 @@ class TritonKernel(Kernel):
 
     def __init__(self, module: Module, name: str, parameters, launch: TritonLaunch):
         inner = module.get_kernel(name)
-        super().__init__(module, name, name, "", (), True, inner.max_block)
+        super().__init__(module, name, name, "", (), True, inner.attributes)
         self._given_as = tuple(parameters)
         self._launch = launch
         sizes = [packer.size for packer in inner._packers]

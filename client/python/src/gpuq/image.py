@@ -105,6 +105,7 @@ class Image:
         name = (self.name or "kernel.cu" if self.kind in (None, "c++") else self.name or "module").encode()
         code = native.Code(native.FORMATS[self.kind], self.code, len(self.code), name, ctypes.addressof(options),
                            ctypes.addressof(names), ctypes.addressof(headers), len(self.headers))
+        code.kept = options, names, headers  # after a Ctrl-C the call goes on in its thread
         r, text = interruptibly(native.module_load_code, client._handle, byref(code), byref(handle))
         if r < 0:
             raise client._error(r, text)

@@ -91,44 +91,75 @@ static bool starts_with(const char *line, size_t n_line, const char *prefix) {
         return n_line >= strlen(prefix) && !memcmp(line, prefix, strlen(prefix));
 }
 
-/* Return: false if a __local parameter is used in a way that is not known. */
-static bool rewrite_line(Rewrite *rewrite, const char *line, size_t n_line) {
+/* Constant memory is what a host cannot fill for a kernel's argument, so all of it is global memory. */
+static void write_line(FILE *f, const char *line, size_t n_line) {
+        static const char word[] = ".const";
+        const char *end = line + n_line;
+
+        while (line < end) {
+                const char *found = memmem(line, (size_t)(end - line), word, strlen(word));
+                const char *behind = found ? found + strlen(word) : end;
+                bool is_whole = found && (behind == end || strchr(". \t", *behind));
+
+                if (!found) {
+                        fwrite(line, 1, (size_t)(end - line), f);
+                        break;
+                }
+                fwrite(line, 1, (size_t)(found - line), f);
+                fputs(is_whole ? ".global" : word, f);
+                line = behind;
+        }
+        fputc('\n', f);
+}
+
+/* ".global .align 4 .u32 counter;", with what may stand before it. */
+static bool is_variable(const char *line, size_t n_line) {
+        const char *found = memmem(line, n_line, ".global ", strlen(".global "));
+
+        return found && *line == '.' && !memmem(line, n_line, "(", 1);
+}
+
+/* Return: 0, OPENCL_E_LOCAL or OPENCL_E_VARIABLE. */
+static int rewrite_line(Rewrite *rewrite, const char *line, size_t n_line) {
+        if (is_variable(line, n_line))
+                return OPENCL_E_VARIABLE;
         if (starts_with(line, n_line, ".target"))
-                n_line = strcspn(line, ","); /* no textures, so their mode does not matter */
+                n_line = MIN(n_line,
+                             strcspn(line, ",")); /* no textures, so their mode does not matter */
         if (memmem(line, n_line, ".entry ", strlen(".entry ")))
                 rewrite->n_names = 0;
-        fprintf(rewrite->out, "%.*s\n", (int)n_line, line);
+        write_line(rewrite->out, line, n_line);
         if (starts_with(line, n_line, ".address_size"))
                 fputs(".extern .shared .align 16 .b8 " LOCAL "[];\n", rewrite->out);
         if (starts_with(line, n_line, "\t.param"))
-                return note_parameter(rewrite, line, n_line);
+                return note_parameter(rewrite, line, n_line) ? 0 : OPENCL_E_LOCAL;
         if (starts_with(line, n_line, "{") && rewrite->n_names)
                 fputs("\t.reg .b64 \t%gpuq_local;\n\tmov.u64 \t%gpuq_local, " LOCAL ";\n",
                       rewrite->out);
-        if (names_local(rewrite, line, n_line))
-                return write_sum(rewrite, line, n_line);
-        return true;
+        if (names_local(rewrite, line, n_line) && !write_sum(rewrite, line, n_line))
+                return OPENCL_E_LOCAL;
+        return 0;
 }
 
-int opencl_place_locals(const char *text, char **ret_text, size_t *ret_n_text) {
+int opencl_rewrite(const char *text, char **ret_text, size_t *ret_n_text) {
         _cleanup_(freep) char *written = NULL;
         Rewrite rewrite = {};
-        bool is_known = true;
         size_t n_written;
+        int r = 0;
 
         rewrite.out = open_memstream(&written, &n_written);
         if (!rewrite.out)
                 return -ENOMEM;
-        for (const char *line = text; *line && is_known;) {
+        for (const char *line = text; *line && r == 0;) {
                 size_t n_line = strcspn(line, "\n");
 
-                is_known = rewrite_line(&rewrite, line, n_line);
+                r = rewrite_line(&rewrite, line, n_line);
                 line += n_line + (line[n_line] == '\n');
         }
         if (fclose(rewrite.out) != 0)
                 return -ENOMEM;
-        if (!is_known)
-                return OPENCL_E_LOCAL;
+        if (r)
+                return r;
 
         *ret_text = TAKE_PTR(written);
         *ret_n_text = n_written;
@@ -166,15 +197,24 @@ static int run(const OpenCl *opencl, const Request *request, const char *library
                 "-Xclang",
                 "-target-cpu",
                 "-Xclang",
-                request->sm ? "sm_60" : "sm_80",
+                "sm_60",
                 "-Xclang",
                 "-target-feature",
                 "-Xclang",
-                request->sm ? "+ptx63" : "+ptx70",
+                "+ptx63",
                 "-Xclang",
                 "-mlink-builtin-bitcode",
                 "-Xclang",
                 library,
+                /* libclc 14 makes of these what clang cannot translate */
+                "-Dnative_sin=sin",
+                "-Dnative_cos=cos",
+                "-Dnative_tan=tan",
+                "-Dnative_exp=exp",
+                "-Dnative_exp2=exp2",
+                "-Dnative_log=log",
+                "-Dnative_log2=log2",
+                "-Dnative_powr=powr",
                 "-o",
                 opencl->ptx,
                 opencl->source,
@@ -208,12 +248,16 @@ static int take_ptx(const Request *request, Result *result, const OpenCl *opencl
         r = backend_read_file(opencl->ptx, &text, &n_text);
         if (r < 0)
                 return r;
-        r = opencl_place_locals(text, &ret_ptx->text, &ret_ptx->n_text);
+        r = opencl_rewrite(text, &ret_ptx->text, &ret_ptx->n_text);
         if (r == OPENCL_E_LOCAL)
                 return result_fail(result, COMPILED_FAILED,
                                    "%s: a kernel has more than %u __local arguments, or its PTX "
                                    "uses one in an unknown way",
                                    request->name, OPENCL_LOCALS_MAX);
+        if (r == OPENCL_E_VARIABLE)
+                return result_fail(result, COMPILED_FAILED,
+                                   "%s: a variable outside of all functions must be __constant",
+                                   request->name);
         return r;
 }
 
@@ -244,7 +288,7 @@ int opencl_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         if (r > 0)
                 return result_fail(result, COMPILED_FAILED, "%s", output);
 
-        result->signature->has_fixed_constants = true;
+        result->signature->is_opencl = true;
         r = result_add_log(result, output);
         return r < 0 ? r : take_ptx(request, result, &opencl, ret_ptx);
 }

@@ -20,7 +20,6 @@ typedef struct Scan {
         PtxTokens tokens;
         Signature *signature;
         bool is_extern; /* of the directive being read */
-        bool is_fixed;  /* what it declares cannot be written */
 } Scan;
 
 static char kind_of_type(PtxToken type, bool is_pointer) {
@@ -71,7 +70,7 @@ static char read_parameter(Scan *scan, bool *ret_last) {
         if (!any)
                 return 0;
         if (is_shared && !is_array && ptx_token_is(type, ".u64"))
-                return 'm';
+                return scan->signature->is_opencl ? 'm' : 'l';
         return is_array ? 'b' : kind_of_type(type, is_pointer);
 }
 
@@ -137,7 +136,7 @@ SignatureVariable ptx_variable(PtxToken name, PtxToken type, PtxTokens behind) {
 
 /* One directive, which may declare several names. */
 static int read_variables(Scan *scan) {
-        bool skips = scan->is_extern || scan->is_fixed, named = skips;
+        bool skips = scan->is_extern || scan->signature->is_opencl, named = skips;
         SignatureVariable variable;
         PtxToken type = {};
         int r;
@@ -168,7 +167,6 @@ static int read_variables(Scan *scan) {
 static int scan_directive(Scan *scan, PtxToken token) {
         if (ptx_token_is(token, ".entry"))
                 return read_entry(scan);
-        scan->is_fixed = scan->signature->has_fixed_constants && ptx_token_is(token, ".const");
         if (ptx_token_is(token, ".global") || ptx_token_is(token, ".const"))
                 return read_variables(scan);
         if (ptx_token_is(token, ".func"))

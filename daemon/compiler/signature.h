@@ -34,7 +34,7 @@ typedef struct Signature {
         char **variables;
         size_t n_variables;
         bool has_printf;
-        bool has_fixed_constants; /* a host cannot write .const variables: they are not listed */
+        bool is_opencl; /* its variables are constants, and a pointer to shared memory is __local */
 } Signature;
 
 /** signature_new() - of a module without kernels. Return: 0 or -ENOMEM. */

@@ -74,8 +74,7 @@ static bool kind_takes_scalar(Gpuq__V1__Kind wants, Gpuq__V1__Kind given) {
                 return false;
         if (given == GPUQ__V1__KIND__BYTES)
                 return true;
-        return (wants == GPUQ__V1__KIND__WORD64 || wants == GPUQ__V1__KIND__LOCAL) &&
-               given == GPUQ__V1__KIND__I64;
+        return wants == GPUQ__V1__KIND__WORD64 && given == GPUQ__V1__KIND__I64;
 }
 
 static int argument_misfit(const Function *function, unsigned i, const char *given,

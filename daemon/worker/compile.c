@@ -267,7 +267,8 @@ typedef struct CompileWords {
 } CompileWords;
 
 static const char *format_word(Gpuq__V1__Format format) {
-        static const char *const words[] = {"auto", "source", "ptx", "cubin", "fatbin", "builtin", "opencl"};
+        static const char *const words[] = {"auto",   "source",  "ptx",   "cubin",
+                                            "fatbin", "builtin", "opencl"};
 
         return (unsigned)format < ARRAY_SIZE(words) ? words[format] : "auto";
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PTX that a user wrote, or had clang write, in the compiler's process: it is read and becomes C, or is refused with a
- * message of one line; and its __local arguments are placed.
+ * message of one line; and what OpenCL C became is rewritten.
  */
 
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static void try_locals(const uint8_t *data, size_t n_data) {
         int r;
 
         must(given != NULL);
-        r = opencl_place_locals(given, &text, &n_text);
-        must(r == 0 || r == OPENCL_E_LOCAL);
+        r = opencl_rewrite(given, &text, &n_text);
+        must(r == 0 || r == OPENCL_E_LOCAL || r == OPENCL_E_VARIABLE);
         must(r == 0 ? strlen(text) == n_text : text == NULL);
 }
 

@@ -42,7 +42,7 @@ __kernel void mathematics(__global const float *x, __global float4 *out)
 {
         int i = get_global_id(0);
         float value = x[i];
-        out[i] = (float4)(native_sqrt(value), pow(value, 1.5f), mad(value, 2.0f, 1.0f), clamp(value, 0.25f, 0.75f));
+        out[i] = (float4)(native_exp(native_log(native_sqrt(value))), pow(value, 1.5f), mad(value, 2.0f, 1.0f), clamp(value, 0.25f, 0.75f));
 }
 
 __kernel void count(__global const uchar *x, volatile __global int *bins)
@@ -55,7 +55,7 @@ __constant int table[4] = {10, 20, 30, 40};
 __kernel void places(__global int *out)
 {
         int at = (get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0);
-        out[at] = at * 100 + table[get_local_id(0)] + get_num_groups(1) + get_work_dim() * 0;
+        out[at] = at * 100 + table[get_local_id(0)] + get_num_groups(1);
 }
 """
 
@@ -110,6 +110,35 @@ def test_work_items_are_threads(gpuq, kernels):
 def test_constants_are_no_variables(kernels):
     """No host can write them, so jobs need not wait for each other because of them."""
     assert not kernels.has_variables
+
+
+def test_a_constant_argument(gpuq):
+    source = "__constant int own[2] = {7, 8}; __kernel void f(__constant int *c, __global int *r) {"\
+             " __constant int *from = get_global_id(0) < 4 ? c : own; r[get_global_id(0)] = from[get_global_id(0) % 2]; }"
+    c, r = np.array([3, 4], np.int32), np.zeros(8, np.int32)
+    gpuq.module(source, "opencl")["f"].run((1, 8), gpuq.In(c), gpuq.Out(r))
+    assert r.tolist() == [3, 4, 3, 4, 7, 8, 7, 8]
+
+
+def test_a_pointer_to_shared_memory_in_ptx_is_an_integer(gpuq):
+    source = """.version 6.3
+.target sm_60
+.address_size 64
+.visible .entry f(.param .u64 .ptr .shared .align 4 at, .param .u64 .ptr .global .align 8 out)
+{
+        .reg .b64 %at, %out;
+        ld.param.u64 %at, [at];
+        ld.param.u64 %out, [out];
+        st.global.u64 [%out], %at;
+        ret;
+}
+"""
+    out = np.zeros(1, np.uint64)
+    kernel = gpuq.module(source, "ptx")["f"]
+    kernel.run((1, 1), 5, gpuq.Out(out))
+    assert out[0] == 5
+    with pytest.raises(TypeError, match="argument 1.*cannot be a Local"):
+        kernel.run((1, 1), gpuq.Local(64), gpuq.Out(out))
 
 
 def test_macros_and_standards_of_opencl(gpuq):

@@ -40,17 +40,15 @@ static const char *launch_kind_name(unsigned kind) {
 }
 
 static bool launch_kind_fits(unsigned wanted, unsigned given) {
+        if (wanted == GPUQ_LOCAL || given == GPUQ_LOCAL)
+                return wanted == given;
         if (wanted == given || wanted == GPUQ_BYTES)
                 return true;
         if (given == GPUQ_BYTES)
-                return wanted != GPUQ_POINTER && wanted != GPUQ_LOCAL;
+                return wanted != GPUQ_POINTER;
 
         if (given == GPUQ_NULL)
                 return wanted == GPUQ_POINTER || wanted == GPUQ_WORD64;
-
-        /* In PTX of one's own an integer is the address itself. */
-        if (wanted == GPUQ_LOCAL)
-                return given == GPUQ_I64;
 
         return wanted == GPUQ_WORD64 && (given == GPUQ_POINTER || given == GPUQ_I64);
 }
@@ -70,7 +68,8 @@ static int launch_check_arg(const Gpuq__V1__KernelInfo *kernel, size_t i, const 
                                  kernel->name, i + 1, wanted->size, launch_kind_name(wanted->kind),
                                  arg->size, launch_kind_name(arg->kind));
 
-        if (kernel->kinds_known && !launch_kind_fits(wanted->kind, arg->kind))
+        if ((kernel->kinds_known || arg->kind == GPUQ_LOCAL) &&
+            !launch_kind_fits(wanted->kind, arg->kind))
                 return error_set(GPUQ_E_INVALID, "%s: argument %zu must be %s, not %s",
                                  kernel->name, i + 1, launch_kind_name(wanted->kind),
                                  launch_kind_name(arg->kind));

@@ -17,7 +17,7 @@ static void expect(const char *given, const char *wanted) {
         char *text = NULL;
         size_t n_text;
 
-        assert_int_equal(opencl_place_locals(given, &text, &n_text), 0);
+        assert_int_equal(opencl_rewrite(given, &text, &n_text), 0);
         assert_string_equal(text, wanted);
         assert_int_equal(n_text, strlen(wanted));
         free(text);
@@ -54,10 +54,9 @@ static void another_use_of_a_local_argument_is_refused(void **state) {
         char *text = NULL;
         size_t n_text;
 
-        assert_int_equal(opencl_place_locals(HEAD
-                                             ".entry f(\n\t.param .u64 .ptr .shared f_param_0\n)\n"
+        assert_int_equal(opencl_rewrite(HEAD ".entry f(\n\t.param .u64 .ptr .shared f_param_0\n)\n"
                                              "{\n\tld.param.u32 \t%r1, [f_param_0];\n}\n",
-                                             &text, &n_text),
+                                        &text, &n_text),
                          OPENCL_E_LOCAL);
         assert_null(text);
 }
@@ -68,7 +67,34 @@ static void more_local_arguments_than_there_is_room_for_are_refused(void **state
 
         for (unsigned i = 0; i <= OPENCL_LOCALS_MAX; i++)
                 strcat(given, "\t.param .u64 .ptr .shared .align 4 p,\n");
-        assert_int_equal(opencl_place_locals(given, &text, &n_text), OPENCL_E_LOCAL);
+        assert_int_equal(opencl_rewrite(given, &text, &n_text), OPENCL_E_LOCAL);
+}
+
+/* A host passes a global address for a __constant argument. */
+static void constant_memory_becomes_global_memory(void **state) {
+        expect(HEAD
+               ".visible .const .align 4 .b8 t[4] = {1, 2, 3, 4};\n"
+               ".entry f(\n\t.param .u64 .ptr .const .align 4 f_param_0\n)\n{\n"
+               "\tld.const.v2.f32 \t{%f1, %f2}, [%rd1];\n\tst.global.u32 [%rd1], x.constant;\n}\n",
+               ".version 6.3\n.target sm_60\n.address_size 64\n" MEMORY
+               ".visible .global .align 4 .b8 t[4] = {1, 2, 3, 4};\n"
+               ".entry f(\n\t.param .u64 .ptr .global .align 4 f_param_0\n)\n{\n"
+               "\tld.global.v2.f32 \t{%f1, %f2}, [%rd1];\n\tst.global.u32 [%rd1], "
+               "x.constant;\n}\n");
+}
+
+static void variables_that_can_change_are_refused(void **state) {
+        char *text = NULL;
+        size_t n_text;
+
+        assert_int_equal(
+                opencl_rewrite(HEAD ".visible .global .align 4 .u32 counter;\n", &text, &n_text),
+                OPENCL_E_VARIABLE);
+        assert_null(text);
+}
+
+static void a_target_without_a_mode_stays(void **state) {
+        expect(".target sm_60\n.b, c\n", ".target sm_60\n.b, c\n");
 }
 
 int main(void) {
@@ -76,6 +102,9 @@ int main(void) {
                 cmocka_unit_test(a_kernel_without_local_arguments_stays),
                 cmocka_unit_test(the_address_of_the_launchs_memory_is_added),
                 cmocka_unit_test(another_use_of_a_local_argument_is_refused),
+                cmocka_unit_test(constant_memory_becomes_global_memory),
+                cmocka_unit_test(variables_that_can_change_are_refused),
+                cmocka_unit_test(a_target_without_a_mode_stays),
                 cmocka_unit_test(more_local_arguments_than_there_is_room_for_are_refused),
         };
 

@@ -78,7 +78,7 @@ _gpuq() {
                 metrics) options='--listen --socket --help' ;;
                 drain) options+=' --reason' ;;
                 run) options+=' --grid --block --cluster --shared --cooperative --priority --timeout --label --device'
-                        options+=' --define --undefine --std --use_fast_math --detach --quiet' ;;
+                        options+=' --define --undefine --std --use_fast_math --check --detach --quiet' ;;
         esac
 
         if [[ $current == -* ]]; then

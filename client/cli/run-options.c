@@ -20,6 +20,7 @@ enum {
         RUN_STD,
         RUN_FAST_MATH,
         RUN_DETACH,
+        RUN_CHECK,
 };
 
 const char run_option_shorts[] = "D:U:q";
@@ -37,6 +38,7 @@ const struct option run_option_table[] = {
         {"undefine", required_argument, NULL, 'U'},
         {"std", required_argument, NULL, RUN_STD},
         {"use_fast_math", no_argument, NULL, RUN_FAST_MATH},
+        {"check", no_argument, NULL, RUN_CHECK},
         {"detach", no_argument, NULL, RUN_DETACH},
         {"quiet", no_argument, NULL, 'q'},
         VERB_OPTIONS,
@@ -62,6 +64,7 @@ const char run_option_help[] =
         "  -U, --undefine NAME    undefine a macro (source only)\n"
         "      --std STANDARD     C++ standard, such as c++17 (source only)\n"
         "      --use_fast_math    use faster, less exact functions (source only)\n"
+        "      --check            fail at the first access outside of the arguments, and name it\n"
         "      --detach           print the job's id and exit; `gpuq fetch' writes its outputs\n"
         "  -q, --quiet            do not print timings\n";
 
@@ -158,6 +161,9 @@ static int option_read(Cli *cli, RunOptions *options, int option) {
                         return option_compiler(cli, options, "-std=", optarg);
                 case RUN_FAST_MATH:
                         return option_compiler(cli, options, "--use_fast_math", "");
+                case RUN_CHECK:
+                        options->check = true;
+                        return 0;
                 case RUN_DETACH:
                         options->detach = true;
                         return 0;

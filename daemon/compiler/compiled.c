@@ -15,7 +15,7 @@
 #define KINDS_MAX      4096u       /* parameters of one kernel; CUDA allows 32 KiB of them */
 #define TEXT_BYTES_MAX (64u << 20)
 
-static const char magic[8] = "GPUQCMP1";
+static const char magic[8] = "GPUQCMP2";
 
 typedef struct Header {
         char magic[8];
@@ -26,6 +26,7 @@ typedef struct Header {
         uint64_t n_log;
         uint64_t n_signature;
         uint64_t n_variables;
+        uint64_t n_sites;
 } Header;
 
 static_assert(sizeof(Header) == COMPILED_HEADER_BYTES, "the header is packed");
@@ -61,11 +62,12 @@ int compiled_pack(const CompiledSections *sections, void **ret_data, size_t *ret
                 .status = sections->status,
                 .flags = sections->flags,
                 .n_total = sizeof(header) + sections->n_image + sections->n_log +
-                           sections->n_signature + sections->n_variables,
+                           sections->n_signature + sections->n_variables + sections->n_sites,
                 .n_image = sections->n_image,
                 .n_log = sections->n_log,
                 .n_signature = sections->n_signature,
                 .n_variables = sections->n_variables,
+                .n_sites = sections->n_sites,
         };
         void *data, *p;
 
@@ -78,7 +80,8 @@ int compiled_pack(const CompiledSections *sections, void **ret_data, size_t *ret
         p = append(p, sections->image, sections->n_image);
         p = append(p, sections->log, sections->n_log);
         p = append(p, sections->signature, sections->n_signature);
-        append(p, sections->variables, sections->n_variables);
+        p = append(p, sections->variables, sections->n_variables);
+        append(p, sections->sites, sections->n_sites);
 
         *ret_data = data;
         *ret_n_data = header.n_total;
@@ -99,7 +102,7 @@ static int header_read(const void *data, size_t n_data, Header *ret_header) {
 
         /* One after the other against what is left, so that no sum can overflow. */
         left = n_data - sizeof(header);
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < 5; i++) {
                 uint64_t n = (&header.n_image)[i];
 
                 if (n > left || (i > 0 && n > TEXT_BYTES_MAX))
@@ -228,24 +231,27 @@ static int parse_variables(Compiled *compiled, char *s, size_t n) {
         return 0;
 }
 
-/* Copies the three text sections, a zero byte behind each. */
+/* Copies the four text sections, a zero byte behind each. */
 static int parse_text(Compiled *compiled, const Header *header, const char *text) {
-        size_t n = header->n_log + header->n_signature + header->n_variables;
-        char *log, *signature, *variables;
+        size_t n = header->n_log + header->n_signature + header->n_variables + header->n_sites;
+        char *log, *signature, *variables, *sites;
         int r;
 
-        compiled->strings = calloc(1, n + 3);
+        compiled->strings = calloc(1, n + 4);
         if (!compiled->strings)
                 return -ENOMEM;
 
         log = compiled->strings;
         signature = log + header->n_log + 1;
         variables = signature + header->n_signature + 1;
+        sites = variables + header->n_variables + 1;
         append(log, text, header->n_log);
         append(signature, text + header->n_log, header->n_signature);
         append(variables, text + header->n_log + header->n_signature, header->n_variables);
+        append(sites, text + n - header->n_sites, header->n_sites);
 
         compiled->log = log;
+        compiled->sites = sites;
         r = parse_signature(compiled, signature, header->n_signature);
         if (r)
                 return r;

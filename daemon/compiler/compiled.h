@@ -6,7 +6,7 @@
  * Compiled
  *
  * The result of gpuqd-compiler, as bytes and as a struct. A fixed header, then
- * four sections without gaps: the image, the log, the signature, the variables.
+ * five sections without gaps: the image, the log, the signature, the variables, the sites.
  * Pure. What is parsed is untrusted: a compiler is run on a client's behalf and
  * may have been taken over by what it compiled.
  *
@@ -18,7 +18,8 @@
  * for a kernel without parameters, "?" where they are not known. SYMBOL is what
  * cuModuleGetFunction() takes; NAME what users say, which for a C++ kernel is
  * shorter ("f<float>" for "_Z1fIfEvPT_"). TEXT tells what a built-in computes; newlines
- * in it are written "\n". The variables are one name a line.
+ * in it are written "\n". The variables are one name a line. The sites are those of a
+ * checked image, as check.h says.
  */
 
 #include <stdbool.h>
@@ -49,7 +50,8 @@ enum {
         COMPILED_HAS_PRINTF = 1 << 1, /* its launches may fill the printf buffer */
         COMPILED_FROM_CACHE = 1 << 2,
         COMPILED_HAS_TWINS = 1 << 3, /* kernels named as batch.h says are ours, not the user's */
-        _COMPILED_FLAGS = 15,
+        COMPILED_IS_CHECKED = 1 << 4, /* its kernels compare their accesses (check.h) */
+        _COMPILED_FLAGS = 31,
 };
 
 typedef struct CompiledKernel {
@@ -71,7 +73,8 @@ typedef struct Compiled {
         size_t n_kernels;
         const char **variables;
         size_t n_variables;
-        char *strings; /* what the names above point into */
+        const char *sites; /* never NULL */
+        char *strings;     /* what the names above point into */
         uint8_t *kinds;
 } Compiled;
 
@@ -92,7 +95,7 @@ const char *compiled_status_name(CompiledStatus status);
 
 /* ---- the other way, for gpuqd-compiler ------------------------------------- */
 
-#define COMPILED_HEADER_BYTES 56u
+#define COMPILED_HEADER_BYTES 64u
 #define COMPILED_FLAGS_OFFSET 12u
 
 typedef struct CompiledSections {
@@ -106,6 +109,8 @@ typedef struct CompiledSections {
         size_t n_signature;
         const char *variables;
         size_t n_variables;
+        const char *sites;
+        size_t n_sites;
 } CompiledSections;
 
 /** compiled_pack() - the bytes of a result. @ret_data: the caller's to free. Return: 0 or -ENOMEM. */

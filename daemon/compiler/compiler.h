@@ -28,10 +28,11 @@
  *   --timeout  CPU seconds for it and for each compiler it starts, the wall clock too; 0: none
  *   --cuda-driver  libcuda.so.1 may be opened, and a context made on device --device (0), to
  *              link PTX where nvJitLink is missing
- *   OPTION     the client's: -DNAME[=VALUE], -UNAME, -std=c++NN, --use_fast_math
+ *   OPTION     the client's: -DNAME[=VALUE], -UNAME, -std=c++NN, --use_fast_math, --check
  *
  * The result of source or PTX for a GPU contains the twins of its kernels (batch.h) where
- * possible; the result does not list them.
+ * possible; the result does not list them. With --check it has none: its kernels compare their
+ * accesses with the job's buffers (check.h).
  *
  * It exits 0 whenever it wrote a result, which may be an error: see compiled.h
  * for reading it. That its time was up, or that a compiler crashed, is a result too.

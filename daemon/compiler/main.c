@@ -160,7 +160,7 @@ static bool is_cacheable(const Request *request) {
         const char *s = request->image, *end = s + request->n_image;
 
         if (!request->cache || request->format == FORMAT_CUBIN ||
-            (request->format == FORMAT_BUILTIN && !request->sm))
+            (request->format == FORMAT_BUILTIN && !request->sm && !request->checked))
                 return false;
         if (request->format != FORMAT_SOURCE)
                 return true;

@@ -140,6 +140,8 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                 options[n++] = "-D__GPUQ_CPU__=1";
         if (options_fast_math(request->options, request->n_options))
                 options[n++] = "--use_fast_math";
+        if (request->checked)
+                options[n++] = "-lineinfo";
         for (size_t i = 0; i < request->n_options && n < OPTIONS_MAX; i++)
                 if (options_is_macro(request->options[i]))
                         options[n++] = request->options[i];

@@ -44,12 +44,16 @@ static bool is_fast_math(const char *option) {
         return strcmp(option, "--use_fast_math") == 0 || strcmp(option, "-use_fast_math") == 0;
 }
 
+static bool is_check(const char *option) {
+        return strcmp(option, "--check") == 0;
+}
+
 size_t options_find_bad(const char *const *options, size_t n_options) {
         size_t i;
 
         for (i = 0; i < n_options; i++)
                 if (!options_is_macro(options[i]) && !standard(options[i]) &&
-                    !is_fast_math(options[i]))
+                    !is_fast_math(options[i]) && !is_check(options[i]))
                         break;
 
         return i;
@@ -68,6 +72,14 @@ unsigned options_standard(const char *const *options, size_t n_options, unsigned
 bool options_fast_math(const char *const *options, size_t n_options) {
         for (size_t i = 0; i < n_options; i++)
                 if (is_fast_math(options[i]))
+                        return true;
+
+        return false;
+}
+
+bool options_checked(const char *const *options, size_t n_options) {
+        for (size_t i = 0; i < n_options; i++)
+                if (is_check(options[i]))
                         return true;
 
         return false;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define OPTIONS_ALLOWED "-DNAME[=VALUE], -UNAME, -std=c++11|14|17|20, --use_fast_math"
+#define OPTIONS_ALLOWED "-DNAME[=VALUE], -UNAME, -std=c++11|14|17|20, --use_fast_math, --check"
 
 /** options_find_bad() - the first that is not allowed. Return: its index, or @n_options. */
 size_t options_find_bad(const char *const *options, size_t n_options);
@@ -22,5 +22,7 @@ bool options_is_macro(const char *option);
 unsigned options_standard(const char *const *options, size_t n_options, unsigned least);
 /** options_fast_math() - whether --use_fast_math is given. */
 bool options_fast_math(const char *const *options, size_t n_options);
+/** options_checked() - whether --check is given: kernels compare their accesses with the job's buffers (check.h). */
+bool options_checked(const char *const *options, size_t n_options);
 
 #endif

@@ -30,6 +30,7 @@ Result *result_free(Result *result) {
 
         signature_free(result->signature);
         free(result->log);
+        free(result->sites);
         free(result->image);
         free(result);
         return NULL;
@@ -112,6 +113,10 @@ int result_pack(const Result *result, void **ret_data, size_t *ret_n_data) {
                                                  .signature = ok ? kernels : NULL,
                                                  .n_signature = ok ? strlen(kernels) : 0,
                                                  .variables = ok ? variables : NULL,
-                                                 .n_variables = ok ? strlen(variables) : 0},
+                                                 .n_variables = ok ? strlen(variables) : 0,
+                                                 .sites = ok ? result->sites : NULL,
+                                                 .n_sites = ok && result->sites
+                                                                    ? strlen(result->sites)
+                                                                    : 0},
                              ret_data, ret_n_data);
 }

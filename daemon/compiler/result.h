@@ -18,6 +18,7 @@ typedef struct Result {
         void *image; /* malloc()ed */
         size_t n_image;
         char *log; /* malloc()ed, or NULL */
+        char *sites; /* of a checked image (check.h), malloc()ed; else NULL */
         Signature *signature;
         bool uncacheable; /* a later compilation may give a better result */
 } Result;

@@ -6,7 +6,9 @@
 
 #include <string.h>
 
+#include "compiler/check.h"
 #include "worker/arenas.h"
+#include "worker/checked.h"
 #include "worker/twin.h"
 
 /* ---- from the message ------------------------------------------------------------ */
@@ -147,6 +149,7 @@ Job *job_free(Job *job, Blocks *blocks) {
 
         program_unref(job->program);
         free(job->output);
+        free(job->checked);
         failure_clear(&job->failure);
         blocks_give(blocks, job);
         return NULL;
@@ -261,7 +264,8 @@ static int job_build_program(Job *job, Programs *programs) {
 static int job_plan_staging(Job *job) {
         int r;
 
-        r = staging_plan(job->buffers, job->n_buffers, job->staging_memory, &job->staging);
+        r = staging_plan(job->buffers, job->n_buffers, job->is_checked ? CHECKED_GAP_BYTES : 0,
+                         job->staging_memory, &job->staging);
         if (r == -EOVERFLOW)
                 return failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY,
                                    "the job's buffers are larger than any memory");
@@ -285,7 +289,7 @@ static uint64_t job_count_small(const Job *job) {
 static bool job_fits_in_place(const Job *job) {
         uint64_t n_host = 0;
 
-        if (job->staging.updates || job->n_small > JOB_SMALL_BYTES ||
+        if (job->is_checked || job->staging.updates || job->n_small > JOB_SMALL_BYTES ||
             !program_only_launch(job->program))
                 return false;
         for (size_t i = 0; i < job->n_buffers; ++i) {
@@ -306,7 +310,7 @@ static void job_find_kind(Job *job) {
         const ProgramLaunch *launch = program_only_launch(job->program);
 
         job->kind.class = stream_class(job->priority);
-        if (!launch || job->timed || job->program->has_printf || job->n_small > JOB_SMALL_BYTES)
+        if (!launch || job->timed || job->is_checked || job->program->has_printf || job->n_small > JOB_SMALL_BYTES)
                 return;
         job->n_rows = twin_rows(launch);
         if (job->n_rows < BATCH_ROWS_MIN)
@@ -324,6 +328,11 @@ int job_check(Job *job, Programs *programs) {
         r = job_check_prepared(job);
         if (r)
                 return r;
+        job->is_checked = checked_is_job(job);
+        if (job->is_checked && job->n_buffers > CHECK_RANGES_MAX)
+                return failure_set(&job->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "a checked job has %zu buffers; the limit is %u",
+                                   job->n_buffers, CHECK_RANGES_MAX);
         r = job_plan_staging(job);
         if (r)
                 return r;

@@ -38,6 +38,7 @@ typedef struct JobKernel {
 } JobKernel;
 
 typedef struct Job Job;
+typedef struct CheckedTable CheckedTable;
 
 /* An edge from an earlier job. */
 typedef struct JobEdge {
@@ -73,6 +74,7 @@ struct Job {
         int priority;
         bool timed;
         bool alone;             /* is not batched with other jobs */
+        bool is_checked;        /* its accesses are compared: checked.h */
         uint32_t timeout_ms;    /* 0: none */
         StagingBuffer *buffers; /* of an Arena each */
         size_t n_buffers;
@@ -94,7 +96,8 @@ struct Job {
                 n_small; /* bytes to move or to clear before it; at most JOB_SMALL_BYTES, or UINT64_MAX: many */
         bool may_be_in_place; /* its kernel could work on host memory itself */
 
-        struct Batch *batch; /* in flight */
+        CheckedTable *checked; /* of a checked job, once it was issued */
+        struct Batch *batch;          /* in flight */
         CUdeviceptr scratch; /* where its staged slices are */
         bool late_told;
         bool never_ran; /* it has ended, and nothing of it was issued */

@@ -4,6 +4,8 @@
  */
 #include "worker/runner.h"
 
+#include "worker/checked.h"
+
 #define RUNNER_QUERY_FIRST_NS UINT64_C(1000000)
 #define RUNNER_QUERY_LAST_NS  UINT64_C(20000000)
 
@@ -192,6 +194,10 @@ static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
                         return r;
                 runner->alone = NULL;
         }
+
+        r = checked_end(runner->context, TAILQ_FIRST(&batch->jobs));
+        if (r)
+                return r;
 
         issue_finish(&runner->issuer, batch, now_ns);
         TAILQ_FOREACH (job, &batch->jobs, queue) {

@@ -209,15 +209,29 @@ static void print_mapa(Translator *t) {
         fputs(");", t->out);
 }
 
-/* Only shared memory can be told by the address. */
+/* Of a thread's own memory it is only known that it is near: on the same stack. */
 static void print_isspacep(Translator *t) {
-        PtxSpace space = translator_take_space(t);
+        PtxSpace space;
 
-        if (space != PTX_SHARED) {
+        if (translator_take(t, "shared::cluster")) {
+                translator_begin(t, translator_operand(t, 0), 1);
+                fputs("ptx_is_in_cluster(t, PTX_WINDOW_BYTES, ", t->out);
+                translator_value(t, translator_operand(t, 1), PTX_U64);
+                fputs(");", t->out);
+                return;
+        }
+        space = translator_take_space(t);
+        if (space != PTX_SHARED && space != PTX_LOCAL) {
                 translator_refuse(t, "%s", "");
                 return;
         }
         translator_begin(t, translator_operand(t, 0), 1);
+        if (space == PTX_LOCAL) {
+                fputs("ptx_is_own(", t->out);
+                translator_value(t, translator_operand(t, 1), PTX_U64);
+                fputs(", (uint64_t)&frame);", t->out);
+                return;
+        }
         fputs("(", t->out);
         translator_value(t, translator_operand(t, 1), PTX_U64);
         fputs(" - (uint64_t)t->window < PTX_WINDOW_BYTES);", t->out);

@@ -15,7 +15,7 @@ typedef struct Plan {
 static Plan plan(const StagingBuffer *buffers, size_t n) {
         Plan plan = {.memory = malloc(staging_room(n) + 1)};
 
-        assert_int_equal(staging_plan(buffers, n, plan.memory, &plan.staging), 0);
+        assert_int_equal(staging_plan(buffers, n, 0, plan.memory, &plan.staging), 0);
         return plan;
 }
 
@@ -174,7 +174,7 @@ static void more_than_can_be_addressed_is_refused(void **state) {
         void *memory = malloc(staging_room(2));
         Staging staging;
 
-        assert_int_equal(staging_plan(buffers, 2, memory, &staging), -EOVERFLOW);
+        assert_int_equal(staging_plan(buffers, 2, 0, memory, &staging), -EOVERFLOW);
         free(memory);
 }
 

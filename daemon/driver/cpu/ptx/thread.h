@@ -83,6 +83,21 @@ PTX_CALL uint64_t ptx_clock(clockid_t clock) {
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Whether an address is in the shared memory of a block of the cluster. */
+PTX_CALL int ptx_is_in_cluster(const PtxThread *t, uint64_t n_window, uint64_t at) {
+        uint32_t n = ptx_cluster_n(t);
+
+        for (uint32_t rank = 0; rank < n; rank++)
+                if (at - (uint64_t)gpuq_cpu_image.runtime->shared_of(t->window, rank) < n_window)
+                        return 1;
+        return 0;
+}
+
+/* Whether an address may be on this thread's stack, which has 256 KiB. */
+PTX_INLINE int ptx_is_own(uint64_t at, uint64_t here) {
+        return at - here + (256u << 10) < 2 * (256u << 10);
+}
+
 /* An address of which only the lower half is known, and that is less than 2 GiB away from here. */
 PTX_INLINE uint64_t ptx_near(uint32_t low, uint64_t here) {
         return here + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)here);

@@ -17,7 +17,7 @@
  *
  * The sites of a compiled result say what each number in `site` means, one a line:
  *
- *     WHAT <tab> FUNCTION <tab> PLACE <tab> INSTRUCTION
+ *     WHAT <tab> PLACE <tab> INSTRUCTION
  *
  * WHAT is "load", "store" or "atomic operation"; PLACE is "FILE:LINE" of the source, or "-".
  */

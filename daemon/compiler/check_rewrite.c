@@ -23,7 +23,7 @@
 #include "util/grow.h"
 
 #define TEXT_MAX      (16u << 20)
-#define SITES_MAX     (1u << 20)
+#define SITES_MAX     (1u << 17)
 #define VARIABLES_MAX 4096u /* of global and constant memory: each is compared with each access */
 #define SITE_TEXT_MAX 120   /* bytes of an instruction */
 #define ROUNDED_BYTES 1024  /* that a GPU may count to shared memory beside the block's */
@@ -244,8 +244,15 @@ static const PtxFile *find_file(const PtxModule *module, uint32_t number) {
 }
 
 static void write_clean(FILE *out, const char *s, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                fputc(isprint((unsigned char)s[i]) ? s[i] : ' ', out);
+        bool was_blank = false;
+
+        for (size_t i = 0; i < n; i++) {
+                bool is_blank = !isgraph((unsigned char)s[i]);
+
+                if (!is_blank || !was_blank)
+                        fputc(is_blank ? ' ' : s[i], out);
+                was_blank = is_blank;
+        }
 }
 
 /* Compilers put their folder before the name that the user gave. */
@@ -273,15 +280,12 @@ static void write_place(const Rewriter *rewriter, const PtxInstruction *in) {
 }
 
 /* Return: its number. */
-static size_t write_site(Rewriter *rewriter, const PtxFunction *function, const PtxInstruction *in,
-                         const CheckAccess *access) {
+static size_t write_site(Rewriter *rewriter, const PtxInstruction *in, const CheckAccess *access) {
         const char *end = rewriter->text.s + rewriter->text.n, *s = in->opcode.s;
         const char *semicolon = memchr(s, ';', (size_t)(end - s));
         size_t n = MIN((size_t)((semicolon ?: end) - s), SITE_TEXT_MAX);
 
         fprintf(rewriter->sites, "%s\t", check_kind_name(access->kind));
-        write_clean(rewriter->sites, function->name.s, function->name.n);
-        fputc('\t', rewriter->sites);
         write_place(rewriter, in);
         fputc('\t', rewriter->sites);
         write_clean(rewriter->sites, s, n);
@@ -400,7 +404,7 @@ static void write_guard(Rewriter *rewriter, const PtxInstruction *in) {
 
 static void write_call(Rewriter *rewriter, const PtxFunction *function, const PtxInstruction *in,
                        const CheckAccess *access) {
-        size_t site = write_site(rewriter, function, in, access);
+        size_t site = write_site(rewriter, in, access);
 
         if (access->space == PTX_SHARED)
                 write_short_address(rewriter, function, in, access->address);

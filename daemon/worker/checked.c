@@ -131,7 +131,6 @@ static void site_field(const char **s, char *field, size_t n_field) {
 
 static Site site_find(const char *sites, uint32_t number) {
         Site site = {.what = "access", .place = "-"};
-        char function[8];
 
         for (; number > 0 && sites; --number) {
                 sites = strchr(sites, '\n');
@@ -140,7 +139,6 @@ static Site site_find(const char *sites, uint32_t number) {
         if (!sites || !*sites)
                 return site;
         site_field(&sites, site.what, sizeof(site.what));
-        site_field(&sites, function, sizeof(function));
         site_field(&sites, site.place, sizeof(site.place));
         site_field(&sites, site.instruction, sizeof(site.instruction));
         return site;
@@ -224,8 +222,8 @@ static void describe_where(const Job *job, const ProgramLaunch *launch, const Ch
 
         if (record->why == CHECK_SHARED) {
                 snprintf(text, n_text,
-                         "at byte %lld of the block's shared memory, which has %u bytes",
-                         (long long)record->address - record->low,
+                         "at byte %d of the block's shared memory, which has %u bytes",
+                         (int32_t)((uint32_t)record->address - record->low),
                          record->high > record->low ? record->high - record->low : 0);
                 return;
         }

@@ -29,7 +29,9 @@ static void pack_example(void **ret_data, size_t *ret_n) {
                                 .signature = signature,
                                 .n_signature = strlen(signature),
                                 .variables = variables,
-                                .n_variables = strlen(variables)},
+                                .n_variables = strlen(variables),
+                                .sites = "load\t-\tld\n",
+                                .n_sites = 10},
              ret_data, ret_n);
 }
 
@@ -57,6 +59,7 @@ static void what_is_packed_comes_back(void **state) {
         assert_false(c->kernels[2].kinds_known);
         assert_int_equal(c->n_variables, 2);
         assert_string_equal(c->variables[1], "table");
+        assert_string_equal(c->sites, "load\t-\tld\n");
 }
 
 static void an_error_needs_no_image(void **state) {
@@ -68,6 +71,7 @@ static void an_error_needs_no_image(void **state) {
         assert_int_equal(compiled_parse(data, n, &c), 0);
         assert_int_equal(c->status, COMPILED_FAILED);
         assert_string_equal(c->log, "no");
+        assert_string_equal(c->sites, "");
         assert_int_equal(c->n_kernels, 0);
 }
 

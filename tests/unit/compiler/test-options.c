@@ -16,6 +16,7 @@ static void what_is_documented_is_allowed(void **state) {
         static const char *const good[] = {
                 "-DA",        "-DA=1",      "-DA=a b\"c",  "-D_a9=",          "-UA",
                 "-std=c++17", "-std=c++20", "--std=c++14", "--use_fast_math", "-use_fast_math",
+                "--check",
         };
 
         assert_int_equal(options_find_bad(good, ARRAY_SIZE(good)), ARRAY_SIZE(good));
@@ -27,6 +28,7 @@ static void everything_else_is_not(void **state) {
                 "",      "-D",         "-D9",          "-DA B=1", "-DA\n",    "-U",
                 "-UA=1", "-std=c++99", "-std=gnu++17", "-I/etc",  "-include", "/etc/passwd",
                 "-O3",   "-fplugin=x", "@file",        "-D-A",    "-o",       "-Wl,-x",
+                "-check", "--check=1",
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -49,12 +51,21 @@ static void the_last_standard_counts(void **state) {
         assert_false(options_fast_math(options, 4));
 }
 
+static void check_is_found(void **state) {
+        static const char *const options[] = {"-DA", "--check"};
+
+        assert_true(options_checked(options, 2));
+        assert_false(options_checked(options, 1));
+        assert_false(options_checked(NULL, 0));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_documented_is_allowed),
                 cmocka_unit_test(everything_else_is_not),
                 cmocka_unit_test(the_first_bad_one_is_told),
                 cmocka_unit_test(the_last_standard_counts),
+                cmocka_unit_test(check_is_found),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

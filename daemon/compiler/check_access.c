@@ -84,8 +84,7 @@ static unsigned opcode_vector(const Opcode *opcode) {
 /* PTX_NONE would be wrong here: PTX_REG stands for a space that is not compared. */
 static PtxSpace opcode_space(const Opcode *opcode) {
         static const char *const others[] = {
-                "local",       "param",          "const",
-                "param::func", "param::entry",   "shared::cluster",
+                "local", "param", "const", "param::func", "param::entry", "shared::cluster",
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(others); i++)
@@ -186,7 +185,8 @@ static int read_copy(const Opcode *opcode, CheckAccess *accesses, size_t *ret_n)
                         accesses[n].n_bytes = (unsigned)MIN(in->operands[3].bits, 16);
                 else if (in->n_operands > 3 && type_of(opcode, &in->operands[3]) == PTX_PRED)
                         accesses[n].unless = &in->operands[3];
-                else if (in->n_operands > 3 && ptx_type_size(type_of(opcode, &in->operands[3])) == 4)
+                else if (in->n_operands > 3 &&
+                         ptx_type_size(type_of(opcode, &in->operands[3])) == 4)
                         accesses[n].length = &in->operands[3];
                 n++;
         }
@@ -210,8 +210,7 @@ static bool read_shape(const Opcode *opcode, unsigned *m, unsigned *n, unsigned 
         for (size_t i = 1; i < opcode->n_parts; i++) {
                 char text[16];
 
-                if (!ptx_token_starts(opcode->parts[i], "m") ||
-                    opcode->parts[i].n >= sizeof(text))
+                if (!ptx_token_starts(opcode->parts[i], "m") || opcode->parts[i].n >= sizeof(text))
                         continue;
                 snprintf(text, sizeof(text), "%.*s", (int)opcode->parts[i].n, opcode->parts[i].s);
                 if (sscanf(text, "m%2un%2uk%2u", m, n, k) == 3)
@@ -253,8 +252,8 @@ int check_accesses(const PtxModule *module, const PtxFunction *function,
                    const PtxInstruction *instruction, CheckAccess accesses[CHECK_ACCESSES_MAX],
                    size_t *ret_n) {
         static const char *const harmless[] = {
-                "tex",  "tld4",     "suld",      "sust",          "sured",       "txq",
-                "suq",  "prefetch", "prefetchu", "applypriority", "createpolicy", NULL,
+                "tex", "tld4",     "suld",      "sust",          "sured",        "txq",
+                "suq", "prefetch", "prefetchu", "applypriority", "createpolicy", NULL,
         };
         static const char *const loads[] = {"ld", "ldu", NULL};
         static const char *const atomics[] = {"atom", "red", NULL};

@@ -40,27 +40,50 @@ static const char end[] =
         "\tatom.global.cas.b32 %gpuq_r, [gpuq_check], 0, 1;\n"
         "\tsetp.ne.u32 %gpuq_p, %gpuq_r, 0;\n"
         "\t@%gpuq_p exit;\n"
-        "\tld.global.u32 %gpuq_r, " AT(68) ";\n"
-        "\tst.global.u32 " AT(8) ", %gpuq_r;\n"
-        "\tst.global.u32 " AT(4) ", %gpuq_s;\n"
-        "\tst.global.u32 " AT(12) ", %gpuq_why;\n"
-        "\tst.global.u64 " AT(16) ", %gpuq_a;\n"
-        "\tst.global.u32 " AT(24) ", %gpuq_n;\n"
-        "\tmov.u32 %gpuq_r, %ctaid.x;\n"
-        "\tst.global.u32 " AT(28) ", %gpuq_r;\n"
-        "\tmov.u32 %gpuq_r, %ctaid.y;\n"
-        "\tst.global.u32 " AT(32) ", %gpuq_r;\n"
-        "\tmov.u32 %gpuq_r, %ctaid.z;\n"
-        "\tst.global.u32 " AT(36) ", %gpuq_r;\n"
-        "\tmov.u32 %gpuq_r, %tid.x;\n"
-        "\tst.global.u32 " AT(40) ", %gpuq_r;\n"
-        "\tmov.u32 %gpuq_r, %tid.y;\n"
-        "\tst.global.u32 " AT(44) ", %gpuq_r;\n"
-        "\tmov.u32 %gpuq_r, %tid.z;\n"
-        "\tst.global.u32 " AT(48) ", %gpuq_r;\n"
-        "\tst.global.u32 " AT(52) ", %gpuq_low;\n"
-        "\tst.global.u32 " AT(56) ", %gpuq_high;\n"
-        "\texit;\n}\n";
+        "\tld.global.u32 %gpuq_r, " AT(
+                68) ";\n"
+                    "\tst.global.u32 " AT(
+                            8) ", %gpuq_r;\n"
+                               "\tst.global.u32 " AT(
+                                       4) ", %gpuq_s;\n"
+                                          "\tst.global.u32 " AT(
+                                                  12) ", %gpuq_why;\n"
+                                                      "\tst.global.u64 " AT(
+                                                              16) ", %gpuq_a;\n"
+                                                                  "\tst.global.u32 " AT(
+                                                                          24) ", %gpuq_n;\n"
+                                                                              "\tmov.u32 %gpuq_r, "
+                                                                              "%ctaid.x;\n"
+                                                                              "\tst.global.u32 " AT(
+                                                                                      28) ", "
+                                                                                          "%gpuq_r;"
+                                                                                          "\n"
+                                                                                          "\tmov."
+                                                                                          "u32 "
+                                                                                          "%gpuq_r,"
+                                                                                          " %ctaid."
+                                                                                          "y;\n"
+                                                                                          "\tst."
+                                                                                          "global."
+                                                                                          "u32 " AT(
+                                                                                                  32) ", %gpuq_r;\n"
+                                                                                                      "\tmov.u32 %gpuq_r, %ctaid.z;\n"
+                                                                                                      "\tst.global.u32 " AT(
+                                                                                                              36) ", %gpuq_r;\n"
+                                                                                                                  "\tmov.u32 %gpuq_r, %tid.x;\n"
+                                                                                                                  "\tst.global.u32 " AT(
+                                                                                                                          40) ", %gpuq_r;\n"
+                                                                                                                              "\tmov.u32 %gpuq_r, %tid.y;\n"
+                                                                                                                              "\tst.global.u32 " AT(
+                                                                                                                                      44) ", %gpuq_r;\n"
+                                                                                                                                          "\tmov.u32 %gpuq_r, %tid.z;\n"
+                                                                                                                                          "\tst.global.u32 " AT(
+                                                                                                                                                  48) ", %gpuq_r;\n"
+                                                                                                                                                      "\tst.global.u32 " AT(
+                                                                                                                                                              52) ", %gpuq_low;\n"
+                                                                                                                                                                  "\tst.global.u32 " AT(
+                                                                                                                                                                          56) ", %gpuq_high;\n"
+                                                                                                                                                                              "\texit;\n}\n";
 
 static const char global_begin[] =
         ".func gpuq_check_global(.reg .b64 %gpuq_a, .reg .b32 %gpuq_n, .reg .b32 %gpuq_w, "
@@ -79,37 +102,35 @@ static const char global_begin[] =
         "\tmov.u32 %gpuq_i, 0;\n"
         "\tmov.u64 %gpuq_t, gpuq_check;\n"
         "\tld.global.u32 %gpuq_count, " AT(64) ";\n"
-        "gpuq_check_next:\n"
-        "\tsetp.ge.u32 %gpuq_p, %gpuq_i, %gpuq_count;\n"
-        "\t@%gpuq_p bra gpuq_check_variables;\n"
-        "\tld.global.u64 %gpuq_begin, [%gpuq_t+80];\n"
-        "\tld.global.u64 %gpuq_size, [%gpuq_t+88];\n"
-        "\tld.global.u64 %gpuq_may, [%gpuq_t+96];\n"
-        "\tadd.u64 %gpuq_t, %gpuq_t, 24;\n"
-        "\tadd.u32 %gpuq_i, %gpuq_i, 1;\n"
-        "\tsub.u64 %gpuq_o, %gpuq_a, %gpuq_begin;\n"
-        "\tadd.u64 %gpuq_e, %gpuq_o, %gpuq_bytes;\n"
-        "\tsetp.ge.u64 %gpuq_p, %gpuq_o, %gpuq_size;\n"
-        "\t@%gpuq_p bra gpuq_check_next;\n"
-        "\tsetp.gt.u64 %gpuq_p, %gpuq_e, %gpuq_size;\n"
-        "\t@%gpuq_p bra gpuq_check_next;\n"
-        "\tsetp.eq.u32 %gpuq_p, %gpuq_w, 0;\n"
-        "\t@%gpuq_p ret;\n"
-        "\tsetp.ne.u64 %gpuq_p, %gpuq_may, 0;\n"
-        "\t@%gpuq_p ret;\n"
-        "\tmov.u32 %gpuq_why, 1;\n"
-        "\tbra gpuq_check_next;\n"
-        "gpuq_check_variables:\n";
+                                               "gpuq_check_next:\n"
+                                               "\tsetp.ge.u32 %gpuq_p, %gpuq_i, %gpuq_count;\n"
+                                               "\t@%gpuq_p bra gpuq_check_variables;\n"
+                                               "\tld.global.u64 %gpuq_begin, [%gpuq_t+80];\n"
+                                               "\tld.global.u64 %gpuq_size, [%gpuq_t+88];\n"
+                                               "\tld.global.u64 %gpuq_may, [%gpuq_t+96];\n"
+                                               "\tadd.u64 %gpuq_t, %gpuq_t, 24;\n"
+                                               "\tadd.u32 %gpuq_i, %gpuq_i, 1;\n"
+                                               "\tsub.u64 %gpuq_o, %gpuq_a, %gpuq_begin;\n"
+                                               "\tadd.u64 %gpuq_e, %gpuq_o, %gpuq_bytes;\n"
+                                               "\tsetp.ge.u64 %gpuq_p, %gpuq_o, %gpuq_size;\n"
+                                               "\t@%gpuq_p bra gpuq_check_next;\n"
+                                               "\tsetp.gt.u64 %gpuq_p, %gpuq_e, %gpuq_size;\n"
+                                               "\t@%gpuq_p bra gpuq_check_next;\n"
+                                               "\tsetp.eq.u32 %gpuq_p, %gpuq_w, 0;\n"
+                                               "\t@%gpuq_p ret;\n"
+                                               "\tsetp.ne.u64 %gpuq_p, %gpuq_may, 0;\n"
+                                               "\t@%gpuq_p ret;\n"
+                                               "\tmov.u32 %gpuq_why, 1;\n"
+                                               "\tbra gpuq_check_next;\n"
+                                               "gpuq_check_variables:\n";
 
 /* Behind the address of what may be accessed, and before its size. */
-static const char own_range[] =
-        "\tsub.u64 %gpuq_o, %gpuq_a, %gpuq_begin;\n"
-        "\tadd.u64 %gpuq_e, %gpuq_o, %gpuq_bytes;\n";
+static const char own_range[] = "\tsub.u64 %gpuq_o, %gpuq_a, %gpuq_begin;\n"
+                                "\tadd.u64 %gpuq_e, %gpuq_o, %gpuq_bytes;\n";
 
-static const char grid_words[] =
-        "\tmov.u32 %gpuq_i, %envreg1;\n"
-        "\tmov.u32 %gpuq_count, %envreg2;\n"
-        "\tmov.b64 %gpuq_begin, {%gpuq_count, %gpuq_i};\n";
+static const char grid_words[] = "\tmov.u32 %gpuq_i, %envreg1;\n"
+                                 "\tmov.u32 %gpuq_count, %envreg2;\n"
+                                 "\tmov.b64 %gpuq_begin, {%gpuq_count, %gpuq_i};\n";
 
 static const char global_end[] =
         "\tcall gpuq_check_end, (%gpuq_a, %gpuq_n, %gpuq_s, %gpuq_why, %gpuq_zero, %gpuq_zero);\n"

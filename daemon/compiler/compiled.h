@@ -49,7 +49,7 @@ enum {
                 1 << 0, /* writable variables: each session needs an instance of its own */
         COMPILED_HAS_PRINTF = 1 << 1, /* its launches may fill the printf buffer */
         COMPILED_FROM_CACHE = 1 << 2,
-        COMPILED_HAS_TWINS = 1 << 3, /* kernels named as batch.h says are ours, not the user's */
+        COMPILED_HAS_TWINS = 1 << 3,  /* kernels named as batch.h says are ours, not the user's */
         COMPILED_IS_CHECKED = 1 << 4, /* its kernels compare their accesses (check.h) */
         _COMPILED_FLAGS = 31,
 };

@@ -159,10 +159,15 @@ static int compile_ptx(const Request *request, const Ptx *ptx, const Ptx *descri
         return take_image(&cpu, described, result);
 }
 
+/* What the driver cannot run is found first, as only the text without checks has the user's lines. */
 static int compile_checked(const Request *request, const Ptx *ptx, Result *result) {
         _cleanup_(checked_finish) Checked checked = {};
+        _cleanup_(freep) char *source = NULL;
         int r;
 
+        r = translate(request, result, ptx, &source);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
         r = check_ptx(request, result, ptx->text, ptx->n_text, &checked);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;

@@ -17,7 +17,7 @@ typedef struct Result {
         uint32_t flags;
         void *image; /* malloc()ed */
         size_t n_image;
-        char *log; /* malloc()ed, or NULL */
+        char *log;   /* malloc()ed, or NULL */
         char *sites; /* of a checked image (check.h), malloc()ed; else NULL */
         Signature *signature;
         bool uncacheable; /* a later compilation may give a better result */

@@ -161,8 +161,8 @@ static uint64_t range_distance(const CheckRange *range, uint64_t address, uint64
 
 static void nearest_offer(Nearest *nearest, const Job *job, const CheckRecord *record,
                           size_t buffer, unsigned argument) {
-        uint64_t distance = range_distance(&job->checked->ranges[buffer], record->address,
-                                           record->n_bytes);
+        uint64_t distance =
+                range_distance(&job->checked->ranges[buffer], record->address, record->n_bytes);
 
         if (distance < nearest->distance)
                 *nearest = (Nearest){buffer, argument, distance};
@@ -194,8 +194,7 @@ static const char *direction_name(StagingDirection direction) {
 }
 
 static void describe_buffer(const Job *job, const Nearest *nearest, char *text, size_t n_text) {
-        snprintf(text, n_text, "%s %zu (%s)",
-                 nearest->argument ? "argument" : "buffer",
+        snprintf(text, n_text, "%s %zu (%s)", nearest->argument ? "argument" : "buffer",
                  nearest->argument ? nearest->argument : nearest->buffer + 1,
                  direction_name(job->buffers[nearest->buffer].direction));
 }
@@ -259,8 +258,7 @@ static void checked_fail(Job *job, const Checkable *checkable, const CheckRecord
 
 /* The job's work is done, so this waits for the copy alone: streams for jobs do not wait for this one. */
 static CUresult record_read(const Context *context, CUdeviceptr from, CheckRecord *record) {
-        CUresult result =
-                context->cu->cuMemcpyDtoHAsync(record, from, sizeof(*record), NULL);
+        CUresult result = context->cu->cuMemcpyDtoHAsync(record, from, sizeof(*record), NULL);
 
         return result == CUDA_SUCCESS ? context->cu->cuStreamSynchronize(NULL) : result;
 }

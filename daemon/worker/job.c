@@ -310,7 +310,8 @@ static void job_find_kind(Job *job) {
         const ProgramLaunch *launch = program_only_launch(job->program);
 
         job->kind.class = stream_class(job->priority);
-        if (!launch || job->timed || job->is_checked || job->program->has_printf || job->n_small > JOB_SMALL_BYTES)
+        if (!launch || job->timed || job->is_checked || job->program->has_printf ||
+            job->n_small > JOB_SMALL_BYTES)
                 return;
         job->n_rows = twin_rows(launch);
         if (job->n_rows < BATCH_ROWS_MIN)
@@ -331,8 +332,8 @@ int job_check(Job *job, Programs *programs) {
         job->is_checked = checked_is_job(job);
         if (job->is_checked && job->n_buffers > CHECK_RANGES_MAX)
                 return failure_set(&job->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "a checked job has %zu buffers; the limit is %u",
-                                   job->n_buffers, CHECK_RANGES_MAX);
+                                   "a checked job has %zu buffers; the limit is %u", job->n_buffers,
+                                   CHECK_RANGES_MAX);
         r = job_plan_staging(job);
         if (r)
                 return r;

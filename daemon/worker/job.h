@@ -97,8 +97,8 @@ struct Job {
         bool may_be_in_place; /* its kernel could work on host memory itself */
 
         CheckedTable *checked; /* of a checked job, once it was issued */
-        struct Batch *batch;          /* in flight */
-        CUdeviceptr scratch; /* where its staged slices are */
+        struct Batch *batch;   /* in flight */
+        CUdeviceptr scratch;   /* where its staged slices are */
         bool late_told;
         bool never_ran; /* it has ended, and nothing of it was issued */
 

@@ -38,7 +38,7 @@ struct gpuq_module {
         Need *needs;                /* likewise */
         size_t *first;              /* of each kernel's parameters */
         size_t last_found;          /* the last kernel launched: most launches use the same one */
-        gpuq_module *checked;       /* the same with --check, a reference; NULL: not needed so far */
+        gpuq_module *checked; /* the same with --check, a reference; NULL: not needed so far */
 };
 
 /** module_ref() - Return: @module. */

@@ -17,10 +17,9 @@
 #include "compiler/check_rewrite.h"
 #include "compiler/ptx/module.h"
 
-#define HEAD_OF(version, target) \
-        ".version " version "\n.target " target "\n.address_size 64\n"
-#define HEAD  HEAD_OF("7.0", "sm_75")
-#define ENTRY ".visible .entry k(.param .u64 p, .param .u32 n)\n{\n"
+#define HEAD_OF(version, target) ".version " version "\n.target " target "\n.address_size 64\n"
+#define HEAD                     HEAD_OF("7.0", "sm_75")
+#define ENTRY                    ".visible .entry k(.param .u64 p, .param .u32 n)\n{\n"
 #define BEGIN                                                                                      \
         ".reg .pred %q<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .b16 %h<4>;\n" \
         "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\nmov.u64 %rd2, 0;\n"     \
@@ -83,11 +82,12 @@ static size_t count(const char *text, const char *what) {
 
 static void each_access_has_a_site_with_its_line(void **state) {
         _cleanup_(checked_finish) Checked checked = rewrite(
-                HEAD ".file 1 \"/tmp/x/kernel.cu\"\n.file 2 \"other.h\"\n" ENTRY BEGIN
-                     ".loc 1 7 3\nst.global.f32 [%rd1+4], %f1;\n"
-                     "@!%q1 ld.global.v2.u32 {%r3, %r4},\n\t[%rd1];\n"
-                     ".loc 2 9 1\nL: atom.global.add.u32 %r3, [%rd1], 1; red.global.add.u32 [%rd1], 1;\n"
-                     "ret;\n}\n");
+                HEAD
+                ".file 1 \"/tmp/x/kernel.cu\"\n.file 2 \"other.h\"\n" ENTRY BEGIN
+                ".loc 1 7 3\nst.global.f32 [%rd1+4], %f1;\n"
+                "@!%q1 ld.global.v2.u32 {%r3, %r4},\n\t[%rd1];\n"
+                ".loc 2 9 1\nL: atom.global.add.u32 %r3, [%rd1], 1; red.global.add.u32 [%rd1], 1;\n"
+                "ret;\n}\n");
 
         assert_string_equal(checked.sites,
                             "store\tkernel.cu:7\tst.global.f32 [%rd1+4], %f1\n"
@@ -105,25 +105,31 @@ static void each_access_has_a_site_with_its_line(void **state) {
 }
 
 static void the_rest_of_the_text_stays_as_it_is(void **state) {
-        static const char text[] = HEAD "// a comment\n.global .u32 counter = 3;\n" ENTRY BEGIN
-                                        "/* ld.global.u32 %r3, [%rd1]; */ add.s32 %r3, %r1, 1;\nret;\n}\n";
+        static const char text[] =
+                HEAD "// a comment\n.global .u32 counter = 3;\n" ENTRY BEGIN
+                     "/* ld.global.u32 %r3, [%rd1]; */ add.s32 %r3, %r1, 1;\nret;\n}\n";
         _cleanup_(checked_finish) Checked checked = rewrite(text);
 
         assert_string_equal(checked.sites, "");
-        assert_non_null(strstr(checked.text, "/* ld.global.u32 %r3, [%rd1]; */ add.s32 %r3, %r1, 1;\nret;\n}\n"));
-        assert_non_null(strstr(checked.text, ".address_size 64\n// a comment\n.visible .global .align 16 .b8 gpuq_check["));
+        assert_non_null(strstr(checked.text,
+                               "/* ld.global.u32 %r3, [%rd1]; */ add.s32 %r3, %r1, 1;\nret;\n}\n"));
+        assert_non_null(strstr(
+                checked.text,
+                ".address_size 64\n// a comment\n.visible .global .align 16 .b8 gpuq_check["));
         assert_assembles(&checked, "sm_75");
 }
 
 static void memory_of_the_thread_and_of_parameters_is_not_compared(void **state) {
         _cleanup_(checked_finish) Checked checked = rewrite(
-                HEAD ".const .u32 fixed[4];\n.func (.param .b32 out) f(.param .b32 x)\n{ .reg .b32 %r1;\n"
-                     "ld.param.u32 %r1, [x]; st.param.b32 [out], %r1; ret; }\n" ENTRY BEGIN
-                     ".local .align 4 .b8 own[16];\n.reg .b64 %SP;\nmov.u64 %SP, own;\n"
-                     "ld.local.u32 %r3, [%SP]; st.local.u32 [own+4], %r3; ld.const.u32 %r3, [fixed+4];\n"
-                     "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r3; call.uni (b), f, (a); "
-                     "ld.param.b32 %r4, [b]; }\n"
-                     "prefetch.global.L2 [%rd1];\nret;\n}\n");
+                HEAD
+                ".const .u32 fixed[4];\n.func (.param .b32 out) f(.param .b32 x)\n{ .reg .b32 "
+                "%r1;\n"
+                "ld.param.u32 %r1, [x]; st.param.b32 [out], %r1; ret; }\n" ENTRY BEGIN
+                ".local .align 4 .b8 own[16];\n.reg .b64 %SP;\nmov.u64 %SP, own;\n"
+                "ld.local.u32 %r3, [%SP]; st.local.u32 [own+4], %r3; ld.const.u32 %r3, [fixed+4];\n"
+                "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r3; call.uni (b), f, (a); "
+                "ld.param.b32 %r4, [b]; }\n"
+                "prefetch.global.L2 [%rd1];\nret;\n}\n");
 
         assert_string_equal(checked.sites, "");
         assert_assembles(&checked, "sm_75");
@@ -138,8 +144,10 @@ static void the_end_of_shared_memory_is_that_of_the_kernels_own(void **state) {
                      ".func f()\n{ .reg .b32 %r1; ld.shared.u32 %r1, [two]; ret; }\n"
                      ".entry a() { .reg .b32 %r1; ld.shared.u32 %r1, [one+8]; ret; }\n"
                      ".entry b() { .reg .b32 %r<3>; .reg .b64 %rd1; call f; mov.u32 %r2, dynamic; "
-                     "ld.shared.u32 %r1, [%r2+4];\n mov.u64 %rd1, dynamic; ld.shared.u32 %r1, [%rd1]; ret; }\n"
-                     ".entry c() { .reg .b32 %r1; .shared .align 4 .b8 three[12]; ld.shared.u32 %r1, [three]; "
+                     "ld.shared.u32 %r1, [%r2+4];\n mov.u64 %rd1, dynamic; ld.shared.u32 %r1, "
+                     "[%rd1]; ret; }\n"
+                     ".entry c() { .reg .b32 %r1; .shared .align 4 .b8 three[12]; ld.shared.u32 "
+                     "%r1, [three]; "
                      "ret; }\n");
         const char *a = strstr(checked.text, ".entry a()"), *b = strstr(checked.text, ".entry b()");
         const char *c = strstr(checked.text, ".entry c()");
@@ -151,15 +159,17 @@ static void the_end_of_shared_memory_is_that_of_the_kernels_own(void **state) {
         assert_non_null(memmem(b, (size_t)(c - b), "%dynamic_smem_size", 18));
         assert_non_null(memmem(b, (size_t)(c - b), "cvt.u32.u64 %gpuq_check_x, %rd1;", 32));
         assert_non_null(strstr(c, "mov.u32 %gpuq_check_n, three;"));
-        assert_int_equal(count(checked.text, "%total_smem_size"), 1); /* f may be called by others */
+        assert_int_equal(count(checked.text, "%total_smem_size"),
+                         1); /* f may be called by others */
         assert_assembles(&checked, "sm_75");
 }
 
 static void generic_addresses_are_told_apart_when_it_runs(void **state) {
-        _cleanup_(checked_finish) Checked checked = rewrite(
-                HEAD ".global .u32 counter;\n.shared .u32 own;\n" ENTRY BEGIN
-                     "ld.u32 %r3, [%rd1]; st.u32 [counter], %r3; atom.cas.b64 %rd3, [%rd1], %rd2, %rd2;\n"
-                     "ld.u32 %r3, [own];\nret;\n}\n");
+        _cleanup_(checked_finish) Checked checked =
+                rewrite(HEAD ".global .u32 counter;\n.shared .u32 own;\n" ENTRY BEGIN
+                             "ld.u32 %r3, [%rd1]; st.u32 [counter], %r3; atom.cas.b64 %rd3, "
+                             "[%rd1], %rd2, %rd2;\n"
+                             "ld.u32 %r3, [own];\nret;\n}\n");
 
         assert_int_equal(count(checked.text, "call gpuq_check_generic,"), 2);
         assert_int_equal(count(checked.text, "call gpuq_check_shared, (%gpuq_check_x"), 1);
@@ -170,20 +180,22 @@ static void generic_addresses_are_told_apart_when_it_runs(void **state) {
 /* ---- kinds of instructions ------------------------------------------------------------------ */
 
 static void newer_instructions_are_compared_too(void **state) {
-        _cleanup_(checked_finish) Checked checked = rewrite(
-                HEAD_OF("7.8", "sm_80") ".shared .align 16 .b8 tile[4096];\n" ENTRY BEGIN
-                ".reg .b32 %m<9>;\n mov.u32 %r5, tile;\n"
-                "cp.async.ca.shared.global [%r5], [%rd1], 16;\n"
-                "cp.async.ca.shared.global [%r5], [%rd1], 8, %r1;\n"
-                "cp.async.cg.shared.global.L2::128B [%r5], [%rd1], 16, 8;\n"
-                "cp.async.ca.shared.global [%r5], [%rd1], 16, %q1;\n"
-                "cp.async.commit_group;\ncp.async.wait_group 0;\n"
-                "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%m1, %m2}, [%r5];\n"
-                "mbarrier.init.shared.b64 [%r5], 1;\n"
-                "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%m1, %m2, %m3, %m4, %m5, %m6, %m7, %m8}, "
-                "[%rd1], %r1;\n"
-                "ld.global.nc.L1::no_allocate.L2::256B.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\n"
-                "atom.global.add.noftz.f16 %h1, [%rd1], %h1;\nret;\n}\n");
+        _cleanup_(checked_finish) Checked checked = rewrite(HEAD_OF(
+                "7.8", "sm_80") ".shared .align 16 .b8 tile[4096];\n" ENTRY BEGIN
+                                ".reg .b32 %m<9>;\n mov.u32 %r5, tile;\n"
+                                "cp.async.ca.shared.global [%r5], [%rd1], 16;\n"
+                                "cp.async.ca.shared.global [%r5], [%rd1], 8, %r1;\n"
+                                "cp.async.cg.shared.global.L2::128B [%r5], [%rd1], 16, 8;\n"
+                                "cp.async.ca.shared.global [%r5], [%rd1], 16, %q1;\n"
+                                "cp.async.commit_group;\ncp.async.wait_group 0;\n"
+                                "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%m1, %m2}, [%r5];\n"
+                                "mbarrier.init.shared.b64 [%r5], 1;\n"
+                                "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%m1, %m2, %m3, "
+                                "%m4, %m5, %m6, %m7, %m8}, "
+                                "[%rd1], %r1;\n"
+                                "ld.global.nc.L1::no_allocate.L2::256B.v4.f32 {%f1, %f2, %f3, "
+                                "%f4}, [%rd1];\n"
+                                "atom.global.add.noftz.f16 %h1, [%rd1], %h1;\nret;\n}\n");
 
         assert_int_equal(count(checked.sites, "cp.async"), 8);
         assert_int_equal(count(checked.sites, "\n"), 13);
@@ -197,12 +209,14 @@ static void newer_instructions_are_compared_too(void **state) {
 }
 
 static void memory_of_other_blocks_is_not_compared(void **state) {
-        _cleanup_(checked_finish) Checked checked = rewrite(
-                HEAD_OF("8.1", "sm_90") ".shared .align 16 .b8 tile[64];\n" ENTRY BEGIN
-                "mov.u32 %r5, tile;\nmapa.shared::cluster.u32 %r6, %r5, 1;\n"
-                "ld.shared::cluster.u32 %r7, [%r6];\nst.shared::cta.u32 [%r5], %r7;\n"
-                "cvta.shared.u64 %rd3, %rd2;\nmapa.u64 %rd4, %rd3, 1;\nld.u32 %r7, [%rd4];\n"
-                "atom.global.v2.f32.add {%f1, %f2}, [%rd1], {%f1, %f2};\nret;\n}\n");
+        _cleanup_(checked_finish) Checked checked = rewrite(HEAD_OF(
+                "8.1",
+                "sm_90") ".shared .align 16 .b8 tile[64];\n" ENTRY BEGIN
+                         "mov.u32 %r5, tile;\nmapa.shared::cluster.u32 %r6, %r5, 1;\n"
+                         "ld.shared::cluster.u32 %r7, [%r6];\nst.shared::cta.u32 [%r5], %r7;\n"
+                         "cvta.shared.u64 %rd3, %rd2;\nmapa.u64 %rd4, %rd3, 1;\nld.u32 %r7, "
+                         "[%rd4];\n"
+                         "atom.global.v2.f32.add {%f1, %f2}, [%rd1], {%f1, %f2};\nret;\n}\n");
 
         assert_int_equal(count(checked.sites, "\n"), 3);
         assert_non_null(strstr(checked.text, "isspacep.shared::cluster"));

@@ -25,10 +25,10 @@ static void what_is_documented_is_allowed(void **state) {
 
 static void everything_else_is_not(void **state) {
         static const char *const bad[] = {
-                "",      "-D",         "-D9",          "-DA B=1", "-DA\n",    "-U",
-                "-UA=1", "-std=c++99", "-std=gnu++17", "-I/etc",  "-include", "/etc/passwd",
-                "-O3",   "-fplugin=x", "@file",        "-D-A",    "-o",       "-Wl,-x",
-                "-check", "--check=1",
+                "",         "-D",          "-D9",        "-DA B=1",      "-DA\n",
+                "-U",       "-UA=1",       "-std=c++99", "-std=gnu++17", "-I/etc",
+                "-include", "/etc/passwd", "-O3",        "-fplugin=x",   "@file",
+                "-D-A",     "-o",          "-Wl,-x",     "-check",       "--check=1",
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++)

@@ -22,15 +22,8 @@ static Checkable *step_checkable(const Step *step) {
         return step->kind == STEP_LAUNCH ? step->launch.function->checkable : NULL;
 }
 
-bool checked_is_job(const Job *job) {
-        for (size_t i = 0; i < job->n_kernels; ++i)
-                if (job->kernels[i].module->image->checkable.address)
-                        return true;
-        return false;
-}
-
 bool checked_is_free(const Job *job) {
-        for (size_t i = 0; job->is_checked && i < job->program->n_steps; ++i) {
+        for (size_t i = 0; job->program->is_checked && i < job->program->n_steps; ++i) {
                 const Checkable *checkable = step_checkable(&job->program->steps[i]);
 
                 if (checkable && checkable->user)

@@ -12,10 +12,6 @@
 
 #include "worker/job.h"
 
-#define CHECKED_GAP_BYTES (64u << 10) /* between staged buffers: an access outside must hit none */
-
-/** checked_is_job() - whether a job, which is prepared, launches kernels of a checked image. */
-bool checked_is_job(const Job *job);
 /** checked_is_free() - whether no other job in flight uses its images. */
 bool checked_is_free(const Job *job);
 /** checked_begin() - before its first step: issue the ranges. Return: 0, FAILURE_E_SET, FAILURE_E_FAULT. */

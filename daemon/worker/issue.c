@@ -182,7 +182,7 @@ static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
         int r;
 
         job_set_addresses(job, batch->way == BATCH_IN_PLACE);
-        if (job->is_checked)
+        if (job->program->is_checked)
                 return issue_checked(issuer, batch, job, failure);
         if (job->program->n_steps < 2)
                 return issue_singly(issuer, batch, job->program, failure);

@@ -8,7 +8,6 @@
 
 #include "compiler/check.h"
 #include "worker/arenas.h"
-#include "worker/checked.h"
 #include "worker/twin.h"
 
 /* ---- from the message ------------------------------------------------------------ */
@@ -259,12 +258,24 @@ static int job_build_program(Job *job, Programs *programs) {
         return job_make_program(job, programs, &input);
 }
 
+/* ---- whether it is checked --------------------------------------------------------------- */
+
+/* Between staged buffers of a checked job: an access outside of one must not hit another. */
+#define JOB_GAP_BYTES (64u << 10)
+
+static bool job_is_checked(const Job *job) {
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                if (job->kernels[i].module->image->checkable.address)
+                        return true;
+        return false;
+}
+
 /* ---- its data ---------------------------------------------------------------------------- */
 
 static int job_plan_staging(Job *job) {
         int r;
 
-        r = staging_plan(job->buffers, job->n_buffers, job->is_checked ? CHECKED_GAP_BYTES : 0,
+        r = staging_plan(job->buffers, job->n_buffers, job_is_checked(job) ? JOB_GAP_BYTES : 0,
                          job->staging_memory, &job->staging);
         if (r == -EOVERFLOW)
                 return failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY,
@@ -289,7 +300,7 @@ static uint64_t job_count_small(const Job *job) {
 static bool job_fits_in_place(const Job *job) {
         uint64_t n_host = 0;
 
-        if (job->is_checked || job->staging.updates || job->n_small > JOB_SMALL_BYTES ||
+        if (job->program->is_checked || job->staging.updates || job->n_small > JOB_SMALL_BYTES ||
             !program_only_launch(job->program))
                 return false;
         for (size_t i = 0; i < job->n_buffers; ++i) {
@@ -310,7 +321,7 @@ static void job_find_kind(Job *job) {
         const ProgramLaunch *launch = program_only_launch(job->program);
 
         job->kind.class = stream_class(job->priority);
-        if (!launch || job->timed || job->is_checked || job->program->has_printf ||
+        if (!launch || job->timed || job->program->is_checked || job->program->has_printf ||
             job->n_small > JOB_SMALL_BYTES)
                 return;
         job->n_rows = twin_rows(launch);
@@ -329,8 +340,7 @@ int job_check(Job *job, Programs *programs) {
         r = job_check_prepared(job);
         if (r)
                 return r;
-        job->is_checked = checked_is_job(job);
-        if (job->is_checked && job->n_buffers > CHECK_RANGES_MAX)
+        if (job_is_checked(job) && job->n_buffers > CHECK_RANGES_MAX)
                 return failure_set(&job->failure, GPUQ__V1__CODE__E_INVALID,
                                    "a checked job has %zu buffers; the limit is %u", job->n_buffers,
                                    CHECK_RANGES_MAX);

@@ -74,7 +74,6 @@ struct Job {
         int priority;
         bool timed;
         bool alone;             /* is not batched with other jobs */
-        bool is_checked;        /* its accesses are compared: checked.h */
         uint32_t timeout_ms;    /* 0: none */
         StagingBuffer *buffers; /* of an Arena each */
         size_t n_buffers;

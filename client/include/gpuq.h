@@ -463,7 +463,8 @@ GPUQ_API int gpuq_job_set_timed(gpuq_job *job, bool timed);
  * the source. Nothing is read or written there, and no other job is affected.
  *
  * The job runs a version of its kernels that is several times slower. gpuq_submit() compiles it, from
- * source or PTX, for the first job of a module; so does gpuq_prepare(). It has variables of its own.
+ * source or PTX, for the first job of a module, and may fail like gpuq_module_load(); so do
+ * gpuq_prepare() and gpuq_job_detach(). That version has variables of its own.
  *
  * Not found is an access that lies in another buffer of the job. Buffers in host memory are kept
  * 64 KiB apart while the job runs; device buffers stay where they are. Not checked are local

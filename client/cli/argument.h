@@ -7,7 +7,7 @@
  *
  * One kernel argument as typed on the command line:
  *
- *     in:a.npy  inout:a.npy  out:a.npy:float64:100,3  f32:2.5  u64:0x10  bool:true
+ *     in:a.npy  inout:a.npy  out:a.npy:float64:100,3  f32:2.5  u64:0x10  bool:true  null  local:1024
  *
  * Parsing touches no file.
  */

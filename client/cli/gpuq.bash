@@ -57,8 +57,9 @@ _gpuq() {
                 --state) COMPREPLY=($(compgen -W 'done failed cancelled' -- "$current")); return ;;
                 --by) COMPREPLY=($(compgen -W 'user group label' -- "$current")); return ;;
                 --per) COMPREPLY=($(compgen -W 'day month all' -- "$current")); return ;;
+                -I | --include-path) COMPREPLY=($(compgen -d -- "$current")); return ;;
                 --std) COMPREPLY=($(compgen -W 'c++11 c++14 c++17 c++20' -- "$current")); return ;;
-                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | --kernel | -S | --since | -E | --until | -D | --define | -d | --delay | -s | --seconds | -U | --undefine)
+                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | --kernel | -S | --since | -E | --until | -D | --define | -d | --delay | -s | --seconds | -U | --undefine | --maxrregcount)
                         return ;;
         esac
 
@@ -78,7 +79,7 @@ _gpuq() {
                 metrics) options='--listen --socket --help' ;;
                 drain) options+=' --reason' ;;
                 run) options+=' --grid --block --cluster --shared --cooperative --priority --timeout --label --device'
-                        options+=' --define --undefine --std --use_fast_math --check --detach --quiet' ;;
+                        options+=' --define --undefine --std --use_fast_math --include-path --maxrregcount --generate-line-info --device-debug --check --detach --quiet' ;;
         esac
 
         if [[ $current == -* ]]; then

@@ -23,6 +23,7 @@
 #include "http-request.h"
 #include "http-state.h"
 #include "util/list.h"
+#include "util/macro.h"
 
 #define HTTP_REQUEST_MAX 8192u
 #define HTTP_TEXT_MAX    (4u << 20)
@@ -305,14 +306,13 @@ static void server_ask(Server *server) {
                 pid = fork();
         if (pid == 0)
                 child_run(server->http, fds[1]);
-        if (pid < 0)
+        if (pid < 0) {
                 server_reply_words(server, strerror(errno));
-        if (fds[1] >= 0)
-                close(fds[1]);
-        if (pid < 0 && fds[0] >= 0)
-                close(fds[0]);
-        if (pid < 0)
+                closep(&fds[0]);
+                closep(&fds[1]);
                 return;
+        }
+        close(fds[1]);
         server->child = pid;
         server->child_fd = fds[0];
         server->child_until_ms = now_ms() + HTTP_ANSWER_MS;

@@ -15,6 +15,7 @@ const char *kernel_kind_name(gpuq_kind kind) {
                 [GPUQ_BYTES] = "bytes", [GPUQ_POINTER] = "pointer", [GPUQ_I32] = "i32",
                 [GPUQ_I64] = "i64",     [GPUQ_F32] = "f32",         [GPUQ_F64] = "f64",
                 [GPUQ_I8] = "i8",       [GPUQ_I16] = "i16",         [GPUQ_WORD64] = "word64",
+                [GPUQ_LOCAL] = "local",
         };
 
         return (size_t)kind < ARRAY_SIZE(names) ? names[kind] : "unknown";
@@ -76,15 +77,10 @@ char *kernel_names(const gpuq_module *module, const char *name) {
 }
 
 bool kernel_find(const gpuq_module *module, const char *name, gpuq_kernel_info *ret_kernel) {
-        for (size_t i = 0; i < gpuq_module_n_kernels(module); i++) {
-                gpuq_kernel_info kernel;
+        size_t i;
 
-                if (gpuq_module_kernel(module, i, &kernel) < 0 || strcmp(kernel.name, name) != 0)
-                        continue;
-                *ret_kernel = kernel;
-                return true;
-        }
-        return false;
+        return gpuq_module_find(module, name, &i) == 0 &&
+               gpuq_module_kernel(module, i, ret_kernel) == 0;
 }
 
 /* Such as "in:x:f32:n"; "" if the text has none. */

@@ -5,7 +5,8 @@
 
 #include "number.h"
 
-#define RUN_LABEL_MAX 64 /* gpuq.h's limit */
+#define RUN_LABEL_MAX 64  /* gpuq.h's limit */
+#define RUN_NAME_MAX  256 /* bytes of a module's name, by the protocol */
 
 enum {
         RUN_GRID = VERB_OWN,
@@ -19,11 +20,13 @@ enum {
         RUN_DEVICE,
         RUN_STD,
         RUN_FAST_MATH,
+        RUN_REGISTERS,
+        RUN_LINE_INFO,
         RUN_DETACH,
         RUN_CHECK,
 };
 
-const char run_option_shorts[] = "D:U:q";
+const char run_option_shorts[] = "D:U:I:Gq";
 const struct option run_option_table[] = {
         {"grid", required_argument, NULL, RUN_GRID},
         {"block", required_argument, NULL, RUN_BLOCK},
@@ -38,6 +41,10 @@ const struct option run_option_table[] = {
         {"undefine", required_argument, NULL, 'U'},
         {"std", required_argument, NULL, RUN_STD},
         {"use_fast_math", no_argument, NULL, RUN_FAST_MATH},
+        {"include-path", required_argument, NULL, 'I'},
+        {"maxrregcount", required_argument, NULL, RUN_REGISTERS},
+        {"generate-line-info", no_argument, NULL, RUN_LINE_INFO},
+        {"device-debug", no_argument, NULL, 'G'},
         {"check", no_argument, NULL, RUN_CHECK},
         {"detach", no_argument, NULL, RUN_DETACH},
         {"quiet", no_argument, NULL, 'q'},
@@ -45,7 +52,8 @@ const struct option run_option_table[] = {
 };
 const char run_option_help[] =
         "FILE is CUDA C++ source (.cu), PTX (.ptx), a cubin (.cubin), a fatbin (.fatbin), or the\n"
-        "word builtin for the kernels of `gpuq kernels'. Each ARG is one argument of the kernel:\n"
+        "word builtin for the kernels of `gpuq kernels'. KERNEL may be an instance of a template,\n"
+        "such as 'sum<float, 256>'. Each ARG is one argument of the kernel:\n"
         "  in:FILE                an input array from a NumPy file (.npy)\n"
         "  inout:FILE             the same; the result is written back to the file\n"
         "  out:FILE:DTYPE:N[,M...]  a new array, filled with zeros, such as out:y.npy:float64:100\n"
@@ -64,6 +72,10 @@ const char run_option_help[] =
         "  -U, --undefine NAME    undefine a macro (source only)\n"
         "      --std STANDARD     C++ standard, such as c++17 (source only)\n"
         "      --use_fast_math    use faster, less exact functions (source only)\n"
+        "  -I, --include-path DIR  a folder of headers; that of FILE is the last one\n"
+        "      --maxrregcount N   registers of a thread at most (source and PTX; not on the CPU)\n"
+        "      --generate-line-info  keep line numbers, for profilers (not on the CPU)\n"
+        "  -G, --device-debug     compile for a debugger (not on the CPU)\n"
         "      --check            fail at the first access outside of the arguments, and name it\n"
         "      --detach           print the job's id and exit; `gpuq fetch' writes its outputs\n"
         "  -q, --quiet            do not print timings\n";
@@ -161,6 +173,14 @@ static int option_read(Cli *cli, RunOptions *options, int option) {
                         return option_compiler(cli, options, "-std=", optarg);
                 case RUN_FAST_MATH:
                         return option_compiler(cli, options, "--use_fast_math", "");
+                case 'I':
+                        return option_compiler(cli, options, "-I", optarg);
+                case RUN_REGISTERS:
+                        return option_compiler(cli, options, "-maxrregcount=", optarg);
+                case RUN_LINE_INFO:
+                        return option_compiler(cli, options, "-lineinfo", "");
+                case 'G':
+                        return option_compiler(cli, options, "-G", "");
                 case RUN_CHECK:
                         options->check = true;
                         return 0;
@@ -181,6 +201,15 @@ static const char *target_colon(const char *text) {
         return NULL;
 }
 
+/* What stands beside the file, its quoted includes find, as with every compiler. */
+int run_options_add_folder(Cli *cli, RunOptions *options) {
+        const char *slash = strrchr(options->file, '/');
+        _cleanup_(freep) char *folder = NULL;
+
+        folder = slash ? strndup(options->file, (size_t)(slash - options->file) + 1) : strdup(".");
+        return folder ? option_compiler(cli, options, "-I", folder) : cli_no_memory(cli);
+}
+
 static int target_read(Cli *cli, RunOptions *options, const char *text) {
         const char *colon = target_colon(text);
 
@@ -199,7 +228,7 @@ static int target_read(Cli *cli, RunOptions *options, const char *text) {
         }
 
         options->file = strndup(text, (size_t)(colon - text));
-        return options->file ? 0 : cli_no_memory(cli);
+        return options->file ? run_options_add_folder(cli, options) : cli_no_memory(cli);
 }
 
 static int arguments_read(Cli *cli, RunOptions *options, char **words, size_t n_words) {
@@ -255,9 +284,8 @@ gpuq_format run_options_format(const RunOptions *options) {
                 const char *ending;
                 gpuq_format format;
         } endings[] = {
-                {".cu", GPUQ_FORMAT_SOURCE},
-                {".ptx", GPUQ_FORMAT_PTX},
-                {".cubin", GPUQ_FORMAT_CUBIN},
+                {".cu", GPUQ_FORMAT_SOURCE},     {".cl", GPUQ_FORMAT_OPENCL},
+                {".ptx", GPUQ_FORMAT_PTX},       {".cubin", GPUQ_FORMAT_CUBIN},
                 {".fatbin", GPUQ_FORMAT_FATBIN},
         };
         const char *dot = strrchr(options->file, '.');
@@ -266,6 +294,13 @@ gpuq_format run_options_format(const RunOptions *options) {
                 if (strcmp(endings[i].ending, dot) == 0)
                         return endings[i].format;
         return GPUQ_FORMAT_AUTO;
+}
+
+/* The end of a long path says more than its beginning. */
+const char *run_options_module_name(const RunOptions *options) {
+        const char *name = run_options_source(options);
+
+        return strlen(name) > RUN_NAME_MAX ? name + strlen(name) - RUN_NAME_MAX : name;
 }
 
 const char *run_options_source(const RunOptions *options) {

@@ -38,6 +38,10 @@ int run_options_read(Cli *cli, int argc, char **argv, RunOptions *options);
 void run_options_clear(RunOptions *options);
 /** run_options_format() - of the file, by its ending. */
 gpuq_format run_options_format(const RunOptions *options);
+/** run_options_add_folder() - that of the file, for what it includes. Return: 0 or an exit code. */
+int run_options_add_folder(Cli *cli, RunOptions *options);
+/** run_options_module_name() - the same as run_options_source(), or its end. */
+const char *run_options_module_name(const RunOptions *options);
 /** run_options_source() - what messages call the module: the file or "builtin". */
 const char *run_options_source(const RunOptions *options);
 

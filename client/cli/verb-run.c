@@ -20,8 +20,6 @@
 #include "run-options.h"
 #include "waiting.h"
 
-#define RUN_NAME_MAX 256 /* bytes of a module's name, by the protocol */
-
 typedef struct Run {
         Cli *cli;
         RunOptions options;
@@ -77,16 +75,10 @@ static int run_open_operands(Run *run) {
         return run_check_outputs(run);
 }
 
-/* The end of a long path says more than its beginning. */
-static const char *run_module_name(const Run *run) {
-        const char *name = run->options.file ? run->options.file : "builtin";
-
-        return strlen(name) > RUN_NAME_MAX ? name + strlen(name) - RUN_NAME_MAX : name;
-}
-
 static int run_load_file(Run *run) {
         _cleanup_(freep) void *image = NULL;
-        const char *name = run->options.file;
+        const char *name = run->options.file, *const names[] = {run->options.kernel, NULL};
+        gpuq_code code;
         size_t n_image;
         int r;
 
@@ -95,9 +87,15 @@ static int run_load_file(Run *run) {
                 return problem_set(&run->cli->problem, EXIT_USAGE, "%s: cannot read: %s", name,
                                    strerror(-r));
 
-        r = gpuq_module_load(run->cli->client, run_options_format(&run->options), image, n_image,
-                             (const char *const *)run->options.compiler, run_module_name(run),
-                             &run->module);
+        code = (gpuq_code){
+                .format = run_options_format(&run->options),
+                .image = image,
+                .n_image = n_image,
+                .name = run_options_module_name(&run->options),
+                .options = (const char *const *)run->options.compiler,
+                .names = strchr(*names, '<') ? names : NULL, /* others need no instance */
+        };
+        r = gpuq_module_load_code(run->cli->client, &code, &run->module);
         return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;
 }
 
@@ -108,7 +106,8 @@ static int run_load_builtin(Run *run) {
 }
 
 static int run_load_module(Run *run) {
-        Waiting *waiting = waiting_begin(run->cli->socket, run_module_name(run), 0);
+        Waiting *waiting =
+                waiting_begin(run->cli->socket, run_options_module_name(&run->options), 0);
         uint64_t start = now_ns();
         int r;
 

@@ -231,6 +231,7 @@ typedef enum gpuq_format {
         GPUQ_FORMAT_PTX = 2,
         GPUQ_FORMAT_CUBIN = 3,
         GPUQ_FORMAT_FATBIN = 4,
+        GPUQ_FORMAT_OPENCL = 6, /* OpenCL C source; never detected */
 } gpuq_format;
 
 typedef enum gpuq_kind {
@@ -243,13 +244,24 @@ typedef enum gpuq_kind {
         GPUQ_I8 = 6,
         GPUQ_I16 = 7,
         GPUQ_WORD64 = 8, /* of a parameter: a pointer or an 8-byte integer */
-        GPUQ_NULL = 9,   /* of an argument: a null pointer */
+        GPUQ_LOCAL = 9,  /* a __local pointer of OpenCL C; of an argument: so many bytes */
+        GPUQ_NULL = 10,  /* of an argument: a null pointer */
 } gpuq_kind;
 
 typedef struct gpuq_parameter {
         gpuq_kind kind;
         size_t size;
 } gpuq_parameter;
+
+/* As the device tells them on which the module was loaded first; 0: not told. */
+typedef struct gpuq_attributes {
+        unsigned registers;      /* of a thread */
+        unsigned shared_bytes;   /* static shared memory of a block */
+        unsigned const_bytes;    /* of the module's constants */
+        unsigned local_bytes;    /* local memory of a thread */
+        unsigned ptx_version;    /* of the virtual architecture: 90 is 9.0 */
+        unsigned binary_version; /* of the architecture */
+} gpuq_attributes;
 
 typedef struct gpuq_kernel_info {
         const char *name; /* owned by the module, as text and parameters are */
@@ -258,14 +270,43 @@ typedef struct gpuq_kernel_info {
         size_t n_parameters;
         bool kinds_known;   /* false, as for cubins: only the number and sizes are checked */
         unsigned max_block; /* maximum number of threads in a block */
+        const char *symbol; /* its mangled name; the same as name if it has none */
+        gpuq_attributes attributes;
 } gpuq_kernel_info;
+
+/* A header file as text, for what includes it as @name. */
+typedef struct gpuq_header {
+        const char *name; /* a relative path, such as "util/sum.h" */
+        const char *text;
+} gpuq_header;
+
+/* What a module is made of. Members that are not needed are zero. */
+typedef struct gpuq_code {
+        gpuq_format format;
+        const void *image;          /* copied */
+        size_t n_image;             /* bytes */
+        const char *name;           /* for messages, such as the name of the file */
+        const char *const *options; /* for the compiler, as of gpuq_module_load() */
+        /*
+         * Kernels that will be used, at most 512; NULL-terminated. With CUDA C++, a name with
+         * template arguments, such as "ns::reduce<float, 256u>", is an expression in the scope of
+         * the source's end, and its instance is compiled even if the source does not use it.
+         */
+        const char *const *names;
+        const gpuq_header *headers;
+        size_t n_headers;
+} gpuq_code;
 
 /**
  * gpuq_module_load() - compile and load CUDA C++ source, PTX, a cubin or a fatbin
  * @image:   copied
  * @n_image: bytes
- * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math, --check
- *           (see gpuq_job_set_checked()); NULL-terminated; may be NULL
+ * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math, --check (see
+ *           gpuq_job_set_checked()), -IFOLDER,
+ *           -maxrregcount=N, -lineinfo, -G; NULL-terminated; may be NULL. This process reads what the
+ *           source includes from a FOLDER, directly or indirectly; the daemon reads no file of a
+ *           client. A folder of the CUDA Toolkit is left out: the daemon's compilers have its
+ *           headers. The CPU driver ignores the last three.
  * @name:    for messages, such as the name of the file
  *
  * Waits until the module is loaded.
@@ -276,6 +317,14 @@ typedef struct gpuq_kernel_info {
 GPUQ_API int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image,
                               size_t n_image, const char *const *options, const char *name,
                               gpuq_module **ret_module);
+/**
+ * gpuq_module_load_code() - the same, with more choices
+ * @code: everything in it is copied
+ *
+ * Return: as gpuq_module_load(); GPUQ_E_NOT_FOUND if there is no kernel of a name in @code->names.
+ */
+GPUQ_API int gpuq_module_load_code(gpuq_client *client, const gpuq_code *code,
+                                   gpuq_module **ret_module);
 /** gpuq_module_builtin() - get the built-in kernels, which `gpuq kernels` lists. */
 GPUQ_API int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module);
 /** gpuq_module_n_kernels() - the number of kernels in a module. */
@@ -288,6 +337,29 @@ GPUQ_API size_t gpuq_module_n_kernels(const gpuq_module *module);
  * Return: 0 or GPUQ_E_NOT_FOUND.
  */
 GPUQ_API int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel_info *ret_info);
+/**
+ * gpuq_module_find() - find a kernel by one of its names
+ * @name: as in @names when the module was loaded; its mangled name; its C++ name with template
+ *        arguments, which are compared by meaning: "f<int, 256u>" is "f<int,256>"; or, if no
+ *        other kernel has it, its plain name with or without its namespace
+ *
+ * gpuq_job_launch() takes the same names.
+ *
+ * Return: 0 or GPUQ_E_NOT_FOUND (the text lists the module's kernels).
+ */
+GPUQ_API int gpuq_module_find(const gpuq_module *module, const char *name, size_t *ret_i);
+/**
+ * gpuq_module_occupancy() - how many blocks of a kernel one multiprocessor runs at once
+ * @threads:      in a block
+ * @shared_bytes: of dynamic shared memory
+ * @device:       -1: the daemon's choice
+ *
+ * The device answers in a job, which takes its turn. Waits for it.
+ *
+ * Return: 0, GPUQ_E_NOT_FOUND, GPUQ_E_INVALID (no device has blocks like that) or another error.
+ */
+GPUQ_API int gpuq_module_occupancy(gpuq_module *module, const char *kernel, unsigned threads,
+                                   unsigned shared_bytes, int device, unsigned *ret_blocks);
 /** gpuq_module_log() - the compiler's warnings, or "". Valid until the module is freed. */
 GPUQ_API const char *gpuq_module_log(const gpuq_module *module);
 /**
@@ -366,6 +438,16 @@ static inline gpuq_arg gpuq_inout(gpuq_buffer *buffer) {
 /** gpuq_null() - a null pointer, where the kernel takes one. Built-in kernels take none. */
 static inline gpuq_arg gpuq_null(void) {
         gpuq_arg arg = {NULL, GPUQ_IN, GPUQ_NULL, sizeof(uint64_t), {0}};
+        return arg;
+}
+/**
+ * gpuq_local() - @size bytes of shared memory for a __local pointer of OpenCL C
+ *
+ * They are added to the shared_bytes of the launch. Prepared jobs keep their size.
+ */
+static inline gpuq_arg gpuq_local(size_t size) {
+        gpuq_arg arg = {NULL, GPUQ_IN, GPUQ_LOCAL, sizeof(uint64_t), {0}};
+        arg.value.u64 = size;
         return arg;
 }
 #define GPUQ_SCALAR_(name, type, k)                                                                \

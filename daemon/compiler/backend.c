@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "compiler/compiler.h"
+#include "compiler/instance.h"
 #include "compiler/options.h"
 
 /* Where the CUDA Toolkit is installed if the loader does not find it. */
@@ -122,5 +123,7 @@ int backend_write_source(const Request *request, const char *path) {
                         write_macro(f, request->options[i]);
         write_name(f, request->name);
         fwrite(request->image, 1, request->n_image, f);
+        if (request->format == FORMAT_SOURCE)
+                instance_write(request, f);
         return close_file(f);
 }

@@ -31,7 +31,7 @@ int cpu_compile_ptx(const Request *request, const Ptx *ptx, Result *result);
 /** cpu_machine() - the compiler's option for what this machine has, "-w" (nothing) without. */
 const char *cpu_machine(void);
 /**
- * source_compile() - source to PTX, by NVRTC or else by clang
+ * source_compile() - C++ to PTX, by NVRTC or else by clang, or OpenCL C
  *
  * The result's image is a cubin where NVRTC knows the device. Return: 0 or a negative errno.
  */
@@ -88,6 +88,7 @@ int backend_write_file(const char *path, const char *data, size_t n_data);
  *
  * The client's macros are defined in it, not on the command line, as they must not
  * change the headers that are included before it; a line marker gives it its own name.
+ * Instances that the request names follow it (instance.h).
  */
 int backend_write_source(const Request *request, const char *path);
 /** backend_open_library() - the first of @names that can be loaded, also from the toolkit's

@@ -24,7 +24,7 @@ typedef struct CacheKey {
 } CacheKey;
 
 /**
- * cache_key() - of a request: its image, format, options and target, and which
+ * cache_key() - of a request: its image, format, options, names and target, and which
  *               compilers and headers are on this machine
  *
  * Return: 0 or a negative errno.

@@ -19,6 +19,7 @@
 #include <gcrypt.h>
 
 #include "compiler/backend.h"
+#include "compiler/opencl.h"
 #include "compiler/process.h"
 
 typedef gcry_md_hd_t Hash;
@@ -123,6 +124,7 @@ static int add_ptx_compiler(Hash hash, const Request *request) {
 
         for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
                 add_file(hash, libraries[i]);
+        add_file(hash, opencl_library() ? opencl_library() : "none");
 
         r = add_own_file(hash, request, "gpuq_device.h");
         if (r == 0)
@@ -144,7 +146,12 @@ static int add_request(Hash hash, const Request *request) {
         for (size_t i = 0; i < request->n_options; i++)
                 add_text(hash, request->options[i]);
         add_text(hash, "");
+        for (size_t i = 0; i < request->n_kernels; i++)
+                add_text(hash, request->kernels[i]);
+        add_text(hash, "");
         add_bytes(hash, request->image ? request->image : "", request->n_image);
+
+        add_bytes(hash, request->headers ? request->headers : "", request->n_headers);
 
         /* The built-in kernels are files of ours instead. */
         if (request->format != FORMAT_BUILTIN)

@@ -11,10 +11,13 @@
 #include <string.h>
 
 #include "compiler/backend.h"
+#include "compiler/headers.h"
+#include "compiler/instance.h"
+#include "compiler/named.h"
 #include "compiler/options.h"
 #include "compiler/process.h"
 
-#define ARGUMENTS_MAX 40u
+#define ARGUMENTS_MAX 320u /* with a folder for each option of a client */
 
 typedef struct Clang {
         char *program;
@@ -75,14 +78,22 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
                 clang->ptx,
                 clang->source,
         };
+        _cleanup_(headers_free_optionsp) char **folders = NULL;
         char standard[32];
         size_t n = 0;
+        int r;
+
+        r = headers_options(request, &folders);
+        if (r < 0)
+                return r;
 
         while (argv[n])
                 n++;
         snprintf(standard, sizeof(standard), "-std=c++%u",
                  options_standard(request->options, request->n_options, 17));
         argv[n++] = standard;
+        for (char **folder = folders; *folder; folder++)
+                argv[n++] = *folder;
         if (!request->sm)
                 argv[n++] = "-D__GPUQ_CPU__=1";
         if (request->checked)
@@ -93,6 +104,17 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
         }
 
         return process_run(request, argv, ret_output);
+}
+
+static int fail(const Request *request, Result *result, char *output) {
+        const char *name, *why;
+
+        if (instance_blame(request, output, &name, &why))
+                return named_fail(request, result, name, why);
+        return result_fail(result, COMPILED_FAILED,
+                           "%s\n(compiled by clang without the CUDA Toolkit; install NVRTC "
+                           "for full CUDA C++ support)",
+                           output);
 }
 
 int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {
@@ -112,13 +134,11 @@ int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         if (r < 0)
                 return r;
         if (r > 0)
-                return result_fail(result, COMPILED_FAILED,
-                                   "%s\n(compiled by clang without the CUDA Toolkit; install NVRTC "
-                                   "for full CUDA C++ support)",
-                                   output);
+                return fail(request, result, output);
 
         r = result_add_log(result, output);
         if (r < 0)
                 return r;
-        return backend_read_file(clang.ptx, &ret_ptx->text, &ret_ptx->n_text);
+        r = backend_read_file(clang.ptx, &ret_ptx->text, &ret_ptx->n_text);
+        return r < 0 ? r : instance_take(request, result, ret_ptx->text);
 }

@@ -11,11 +11,11 @@
 #include <assert.h>
 #include <string.h>
 
-#define LETTERS        "bpilfdcsw" /* index: gpuq.v1.Kind */
-#define KINDS_MAX      4096u       /* parameters of one kernel; CUDA allows 32 KiB of them */
+#define LETTERS        "bpilfdcswm" /* index: gpuq.v1.Kind */
+#define KINDS_MAX      4096u        /* parameters of one kernel; CUDA allows 32 KiB of them */
 #define TEXT_BYTES_MAX (64u << 20)
 
-static const char magic[8] = "GPUQCMP2";
+static const char magic[8] = "GPUQCMP3";
 
 typedef struct Header {
         char magic[8];
@@ -26,6 +26,7 @@ typedef struct Header {
         uint64_t n_log;
         uint64_t n_signature;
         uint64_t n_variables;
+        uint64_t n_named;
         uint64_t n_sites;
 } Header;
 
@@ -45,6 +46,7 @@ const char *compiled_status_name(CompiledStatus status) {
                 [COMPILED_NO_BINARY] = "no binary for this device",
                 [COMPILED_BAD_OPTION] = "option not allowed",
                 [COMPILED_NO_COMPILER] = "no compiler",
+                [COMPILED_NO_KERNEL] = "no such kernel",
                 [COMPILED_INTERNAL] = "internal error",
         };
 
@@ -62,11 +64,13 @@ int compiled_pack(const CompiledSections *sections, void **ret_data, size_t *ret
                 .status = sections->status,
                 .flags = sections->flags,
                 .n_total = sizeof(header) + sections->n_image + sections->n_log +
-                           sections->n_signature + sections->n_variables + sections->n_sites,
+                           sections->n_signature + sections->n_variables + sections->n_named +
+                                   sections->n_sites,
                 .n_image = sections->n_image,
                 .n_log = sections->n_log,
                 .n_signature = sections->n_signature,
                 .n_variables = sections->n_variables,
+                .n_named = sections->n_named,
                 .n_sites = sections->n_sites,
         };
         void *data, *p;
@@ -81,6 +85,7 @@ int compiled_pack(const CompiledSections *sections, void **ret_data, size_t *ret
         p = append(p, sections->log, sections->n_log);
         p = append(p, sections->signature, sections->n_signature);
         p = append(p, sections->variables, sections->n_variables);
+        append(p, sections->named, sections->n_named);
         append(p, sections->sites, sections->n_sites);
 
         *ret_data = data;
@@ -214,11 +219,13 @@ static int parse_signature(Compiled *compiled, char *s, size_t n) {
         return 0;
 }
 
-static int parse_variables(Compiled *compiled, char *s, size_t n) {
+/* One a line. @ret_names: also after an error, to be freed by compiled_free(). */
+static int parse_names(char *s, size_t n, const char ***ret_names, size_t *ret_n_names) {
+        const char **names;
         char *end = s + n;
 
-        compiled->variables = calloc(count_lines(s, n) + 1, sizeof(*compiled->variables));
-        if (!compiled->variables)
+        *ret_names = names = calloc(count_lines(s, n) + 1, sizeof(*names));
+        if (!names)
                 return -ENOMEM;
 
         while (s < end) {
@@ -226,36 +233,44 @@ static int parse_variables(Compiled *compiled, char *s, size_t n) {
 
                 if (!name || !*name)
                         return COMPILED_E_BROKEN;
-                compiled->variables[compiled->n_variables++] = name;
+                names[(*ret_n_names)++] = name;
         }
         return 0;
 }
 
-/* Copies the four text sections, a zero byte behind each. */
+/* Copies a text section to *at, a zero byte behind it, and moves past both. */
+static char *copy_section(char **at, const char **text, size_t n) {
+        char *copy = *at;
+
+        append(copy, *text, n);
+        *text += n;
+        *at += n + 1;
+        return copy;
+}
+
 static int parse_text(Compiled *compiled, const Header *header, const char *text) {
-        size_t n = header->n_log + header->n_signature + header->n_variables + header->n_sites;
-        char *log, *signature, *variables, *sites;
+        size_t n = header->n_log + header->n_signature + header->n_variables + header->n_named +
+                   header->n_sites;
+        char *at, *signature, *variables, *named;
         int r;
 
-        compiled->strings = calloc(1, n + 4);
+        compiled->strings = at = calloc(1, n + 5);
         if (!compiled->strings)
                 return -ENOMEM;
 
-        log = compiled->strings;
-        signature = log + header->n_log + 1;
-        variables = signature + header->n_signature + 1;
-        sites = variables + header->n_variables + 1;
-        append(log, text, header->n_log);
-        append(signature, text + header->n_log, header->n_signature);
-        append(variables, text + header->n_log + header->n_signature, header->n_variables);
-        append(sites, text + n - header->n_sites, header->n_sites);
+        compiled->log = copy_section(&at, &text, header->n_log);
+        signature = copy_section(&at, &text, header->n_signature);
+        variables = copy_section(&at, &text, header->n_variables);
+        named = copy_section(&at, &text, header->n_named);
+        compiled->sites = copy_section(&at, &text, header->n_sites);
 
-        compiled->log = log;
-        compiled->sites = sites;
         r = parse_signature(compiled, signature, header->n_signature);
-        if (r)
-                return r;
-        return parse_variables(compiled, variables, header->n_variables);
+        if (r == 0)
+                r = parse_names(variables, header->n_variables, &compiled->variables,
+                                &compiled->n_variables);
+        if (r == 0)
+                r = parse_names(named, header->n_named, &compiled->named, &compiled->n_named);
+        return r;
 }
 
 int compiled_parse(const void *data, size_t n_data, Compiled **ret_compiled) {
@@ -291,6 +306,7 @@ Compiled *compiled_free(Compiled *compiled) {
 
         free(compiled->kernels);
         free(compiled->variables);
+        free(compiled->named);
         free(compiled->kinds);
         free(compiled->strings);
         free(compiled);

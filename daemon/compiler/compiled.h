@@ -6,7 +6,8 @@
  * Compiled
  *
  * The result of gpuqd-compiler, as bytes and as a struct. A fixed header, then
- * five sections without gaps: the image, the log, the signature, the variables, the sites.
+ * six sections without gaps: the image, the log, the signature, the variables,
+ * the symbols of the kernels that the request named, and the sites.
  * Pure. What is parsed is untrusted: a compiler is run on a client's behalf and
  * may have been taken over by what it compiled.
  *
@@ -14,12 +15,13 @@
  *
  *     KINDS <tab> SYMBOL <tab> NAME <tab> TEXT
  *
- * KINDS has one letter of "bpilfdcsw" a parameter, the proto's Kind 0 to 8; "-"
+ * KINDS has one letter of "bpilfdcswm" a parameter, the proto's Kind 0 to 9; "-"
  * for a kernel without parameters, "?" where they are not known. SYMBOL is what
  * cuModuleGetFunction() takes; NAME what users say, which for a C++ kernel is
  * shorter ("f<float>" for "_Z1fIfEvPT_"). TEXT tells what a built-in computes; newlines
- * in it are written "\n". The variables are one name a line. The sites are those of a
- * checked image, as check.h says.
+ * in it are written "\n". The variables are one name a line, and so are the symbols,
+ * in the order of the request's names. The sites are those of a checked image,
+ * as check.h says.
  */
 
 #include <stdbool.h>
@@ -40,6 +42,7 @@ typedef enum CompiledStatus {
         COMPILED_NO_BINARY,  /* a module, but none for this device: E_IMAGE */
         COMPILED_BAD_OPTION, /* the log names it and what is allowed: E_INVALID */
         COMPILED_NO_COMPILER, /* nothing on this machine can compile it; the log says what to install: E_COMPILE */
+        COMPILED_NO_KERNEL, /* none has a name of the request; the log says which there are: E_NOT_FOUND */
         COMPILED_INTERNAL, /* E_INTERNAL */
         _COMPILED_STATUS_N,
 } CompiledStatus;
@@ -73,6 +76,8 @@ typedef struct Compiled {
         size_t n_kernels;
         const char **variables;
         size_t n_variables;
+        const char **named; /* symbols, one for each name of the request */
+        size_t n_named;
         const char *sites; /* never NULL */
         char *strings;     /* what the names above point into */
         uint8_t *kinds;
@@ -95,7 +100,7 @@ const char *compiled_status_name(CompiledStatus status);
 
 /* ---- the other way, for gpuqd-compiler ------------------------------------- */
 
-#define COMPILED_HEADER_BYTES 64u
+#define COMPILED_HEADER_BYTES 72u
 #define COMPILED_FLAGS_OFFSET 12u
 
 typedef struct CompiledSections {
@@ -109,6 +114,8 @@ typedef struct CompiledSections {
         size_t n_signature;
         const char *variables;
         size_t n_variables;
+        const char *named;
+        size_t n_named;
         const char *sites;
         size_t n_sites;
 } CompiledSections;

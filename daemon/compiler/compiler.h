@@ -10,10 +10,10 @@
  * worker never compiles and never parses what a client sent.
  *
  *     gpuqd-compiler --words FD
- *     gpuqd-compiler --target sm_90|cpu --format auto|source|ptx|cubin|fatbin|builtin
+ *     gpuqd-compiler --target sm_90|cpu --format auto|source|opencl|ptx|cubin|fatbin|builtin
  *                    --out FD --libexec DIR [--in FD] [--length BYTES] [--name TEXT]
  *                    [--cache DIR] [--timeout SECONDS] [--cuda-driver] [--device INDEX]
- *                    [-- OPTION...]
+ *                    [--headers BYTES] [--kernel NAME]... [-- OPTION...]
  *
  *   --words    a memfd that holds all other words of the command line, each with a zero byte
  *              behind it. Workers use it: every user of the machine can read command lines.
@@ -28,7 +28,11 @@
  *   --timeout  CPU seconds for it and for each compiler it starts, the wall clock too; 0: none
  *   --cuda-driver  libcuda.so.1 may be opened, and a context made on device --device (0), to
  *              link PTX where nvJitLink is missing
- *   OPTION     the client's: -DNAME[=VALUE], -UNAME, -std=c++NN, --use_fast_math, --check
+ *   --headers  bytes behind the image of --in: header files that the source includes, each its
+ *              name, a NUL, its text, a NUL (headers.h); needs --length
+ *   --kernel   a kernel that the client names, such as "ns::f<int>": source is compiled with
+ *              this instance, and the result tells the symbol (compiled.h, named.h)
+ *   OPTION     the client's, as options.h lists them
  *
  * The result of source or PTX for a GPU contains the twins of its kernels (batch.h) where
  * possible; the result does not list them. With --check it has none: its kernels compare their
@@ -51,7 +55,7 @@
 /* The largest image read, in bytes. */
 #define COMPILER_IMAGE_MAX (256u << 20)
 
-/* The largest --words, in bytes: the options of a module come in a message of 4 MiB at most. */
+/* The largest --words, in bytes: the options and names of a module come in a message of 4 MiB at most. */
 #define COMPILER_WORDS_MAX (5u << 20)
 
 #endif

@@ -49,7 +49,7 @@ static int translate(const Request *request, Result *result, const Ptx *ptx, cha
                 r = ptx_translate(module, is_visible, ret_source, &error);
         if (r > 0)
                 return result_fail(result, COMPILED_FAILED, "%s: %s%s", request->name,
-                                   request->format == FORMAT_SOURCE ? "in its PTX, " : "", error);
+                                   format_is_source(request->format) ? "in its PTX, " : "", error);
         return r;
 }
 

@@ -24,7 +24,8 @@
 #define EM_CUDA_NUMBER 190
 #define TEXT_LOOKED_AT (64u << 10)
 
-static const char *const names[] = {"auto", "source", "ptx", "cubin", "fatbin", "builtin"};
+static const char *const names[] = {"auto",   "source",  "ptx",   "cubin",
+                                    "fatbin", "builtin", "opencl"};
 
 static bool is_text(const unsigned char *s, size_t n) {
         if (n == 0)

@@ -8,6 +8,7 @@
  * Detects the format of an image by its first bytes. Pure.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef enum Format {
@@ -17,12 +18,17 @@ typedef enum Format {
         FORMAT_CUBIN,
         FORMAT_FATBIN,
         FORMAT_BUILTIN,
+        FORMAT_OPENCL,
         FORMAT_HOST_ELF, /* a program or library of the host: never a module */
         FORMAT_UNKNOWN,
 } Format;
 
-/** format_detect() - never FORMAT_AUTO or FORMAT_BUILTIN. */
+/** format_detect() - never FORMAT_AUTO, FORMAT_BUILTIN or FORMAT_OPENCL. */
 Format format_detect(const void *image, size_t n_image);
+/** format_is_source() - C++ or OpenCL C. */
+static inline bool format_is_source(Format format) {
+        return format == FORMAT_SOURCE || format == FORMAT_OPENCL;
+}
 /** format_name() - as --format takes it: "source"; "?" for what it does not take. */
 const char *format_name(Format format);
 /** format_parse() - the other way. Return: 0 or -EINVAL. */

@@ -11,15 +11,19 @@
 #include "compiler/backend.h"
 #include "compiler/cubin.h"
 #include "compiler/fatbin.h"
+#include "compiler/headers.h"
+#include "compiler/opencl.h"
 #include "compiler/ptx.h"
 
 static void ptx_finish(Ptx *ptx) {
         free(ptx->text);
 }
 
-int source_compile(const Request *request, Result *result, Ptx *ret_ptx) {
+static int compile_with_headers(const Request *request, Result *result, Ptx *ret_ptx) {
         int r;
 
+        if (request->format == FORMAT_OPENCL)
+                return opencl_compile(request, result, ret_ptx);
         r = nvrtc_compile(request, result, ret_ptx);
         if (r == BACKEND_E_MISSING)
                 r = clang_compile(request, result, ret_ptx);
@@ -27,6 +31,18 @@ int source_compile(const Request *request, Result *result, Ptx *ret_ptx) {
                 return result_fail(result, COMPILED_NO_COMPILER,
                                    "cannot compile CUDA C++: no compiler found; install NVRTC "
                                    "(part of the CUDA Toolkit) or clang");
+        return r;
+}
+
+int source_compile(const Request *request, Result *result, Ptx *ret_ptx) {
+        int r;
+
+        r = headers_write(request, result);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+
+        r = compile_with_headers(request, result, ret_ptx);
+        headers_clean_log(request, result->log);
         return r;
 }
 
@@ -175,6 +191,7 @@ int gpu_compile(const Request *request, Result *result) {
 
         switch (request->format) {
                 case FORMAT_SOURCE:
+                case FORMAT_OPENCL:
                         return compile_source(request, result);
                 case FORMAT_PTX:
                         return assemble(request, result);

@@ -13,6 +13,7 @@
 #include "compiler/backend.h"
 #include "compiler/batch_rewrite.h"
 #include "compiler/bound.h"
+#include "compiler/options.h"
 #include "driver/driver.h"
 
 #define LOG_BYTES (64u << 10)
@@ -134,10 +135,35 @@ static char ptx_letter(const char *ptx, size_t n_ptx, unsigned sm) {
         return *target == 'a' || *target == 'f' ? *target : '\0';
 }
 
+#define NVJITLINK_OPTIONS_MAX 4u
+
+typedef struct NvJitLinkOptions {
+        char architecture[24], registers[32];
+        const char *options[NVJITLINK_OPTIONS_MAX];
+        uint32_t n_options;
+} NvJitLinkOptions;
+
+static void nvjitlink_options(const Request *request, char letter, NvJitLinkOptions *ret) {
+        unsigned registers = options_registers(request->options, request->n_options);
+
+        snprintf(ret->architecture, sizeof(ret->architecture), "-arch=sm_%u%.1s", request->sm,
+                 &letter);
+        ret->options[0] = ret->architecture;
+        ret->n_options = 1;
+        if (registers) {
+                snprintf(ret->registers, sizeof(ret->registers), "-maxrregcount=%u", registers);
+                ret->options[ret->n_options++] = ret->registers;
+        }
+        if (options_line_info(request->options, request->n_options))
+                ret->options[ret->n_options++] = "-lineinfo";
+        if (options_debug(request->options, request->n_options))
+                ret->options[ret->n_options++] = "-g";
+}
+
 static int nvjitlink_run(const Request *request, Result *result, Format format, const void *image,
                          size_t n_image) {
-        char architecture[24], letter = '\0';
-        const char *options[] = {architecture};
+        NvJitLinkOptions options;
+        char letter = '\0';
         Linker linker = NULL;
         struct rlimit before;
         NvJitLink link;
@@ -150,8 +176,8 @@ static int nvjitlink_run(const Request *request, Result *result, Format format, 
         /* A device that this version does not know is left to the driver. */
         if (format == FORMAT_PTX)
                 letter = ptx_letter(image, n_image, request->sm);
-        snprintf(architecture, sizeof(architecture), "-arch=sm_%u%.1s", request->sm, &letter);
-        if (link.create(&linker, ARRAY_SIZE(options), options))
+        nvjitlink_options(request, letter, &options);
+        if (link.create(&linker, options.n_options, options.options))
                 return BACKEND_E_MISSING;
 
         before = bound_begin(request->memory_mib);

@@ -21,6 +21,8 @@
 #include "compiler/cache.h"
 #include "compiler/compiled.h"
 #include "compiler/compiler.h"
+#include "compiler/headers.h"
+#include "compiler/named.h"
 #include "compiler/options.h"
 #include "util/write_all.h"
 
@@ -68,6 +70,10 @@ static int write_failure(const Request *request, CompiledStatus status, const ch
 
 /* ---- the request ------------------------------------------------------------- */
 
+static bool is_text(Format format) {
+        return format_is_source(format) || format == FORMAT_PTX;
+}
+
 /* Detects the format if it was not given. Return: 0, or 1 with a result that says why not. */
 static int check_format(Request *request, Result *result) {
         char start[80];
@@ -91,9 +97,8 @@ static int check_format(Request *request, Result *result) {
                                ?: 1;
         if (request->format == FORMAT_AUTO)
                 request->format = found;
-        if ((request->format == FORMAT_SOURCE || request->format == FORMAT_PTX) !=
-                    (found == FORMAT_SOURCE || found == FORMAT_PTX) ||
-            (request->format > FORMAT_PTX && request->format != found))
+        if (is_text(request->format) != is_text(found) ||
+            (!is_text(request->format) && request->format != found))
                 return result_fail(result, COMPILED_NOT_MODULE,
                                    "%s was loaded as %s, but it contains %s: load it as that",
                                    request->name, format_name(request->format), format_name(found))
@@ -118,13 +123,12 @@ static int check_options(const Request *request, Result *result) {
 
 /* The CPU driver runs what the host's compiler made, of source or PTX. */
 static int check_target(const Request *request, Result *result) {
-        if (request->sm || request->format == FORMAT_SOURCE || request->format == FORMAT_PTX ||
-            request->format == FORMAT_BUILTIN)
+        if (request->sm || is_text(request->format) || request->format == FORMAT_BUILTIN)
                 return 0;
 
         return result_fail(result, COMPILED_NO_BINARY,
                            "%s is %s, which runs on NVIDIA GPUs only; this device is the CPU: pass "
-                           "CUDA C++ source or PTX",
+                           "source or PTX",
                            request->name, format_name(request->format))
                        ?: 1;
 }
@@ -155,26 +159,32 @@ static bool follows_hash(const char *start, const char *s) {
 }
 
 /* A file that is included by path, or by a macro that may be a path, may change while the image
- * stays the same. */
-static bool is_cacheable(const Request *request) {
-        const char *s = request->image, *end = s + request->n_image;
-
-        if (!request->cache || request->format == FORMAT_CUBIN ||
-            (request->format == FORMAT_BUILTIN && !request->sm && !request->checked))
-                return false;
-        if (request->format != FORMAT_SOURCE)
-                return true;
+ * stays the same, unless the client sent it. */
+static bool includes_known_files(const Request *request, const char *text, size_t n_text) {
+        const char *s = text, *end = s + n_text;
 
         while ((s = memmem(s, end - s, "include", strlen("include")))) {
-                bool is_directive = follows_hash(request->image, s);
+                bool is_directive = follows_hash(text, s);
 
                 s += strlen("include");
                 s += strspn(s, " \t");
-                if (*s == '"' || (*s == '<' && (s[1] == '/' || s[1] == '.')) ||
-                    (is_directive && *s != '<'))
+                if (*s == '"' && !headers_has(request, s + 1, strcspn(s + 1, "\"\n")))
+                        return false;
+                if ((*s == '<' && (s[1] == '/' || s[1] == '.')) ||
+                    (is_directive && *s != '<' && *s != '"'))
                         return false;
         }
         return true;
+}
+
+static bool is_cacheable(const Request *request) {
+        if (!request->cache || request->format == FORMAT_CUBIN ||
+            (request->format == FORMAT_BUILTIN && !request->sm && !request->checked))
+                return false;
+        if (!format_is_source(request->format))
+                return true;
+        return includes_known_files(request, request->image, request->n_image) &&
+               includes_known_files(request, request->headers, request->n_headers);
 }
 
 /* Return: 1 if the cache had a result, 0 if not. Errors of the cache are ignored. */
@@ -246,6 +256,8 @@ static int work(const Request *request) {
         r = result_new(&result);
         if (r == 0)
                 r = compile(request, result);
+        if (r == 0 && result->status == COMPILED_OK)
+                r = named_resolve(request, result);
         if (r < 0)
                 return r;
         r = write_result(request, result);
@@ -412,6 +424,8 @@ static int run(Request *request) {
         r = check(request);
         if (r)
                 return MIN(r, 0);
+        /* A debugger shows the client's kernels, not code made of them. */
+        request->plain = options_debug(request->options, request->n_options);
         return answer(request);
 }
 

@@ -13,11 +13,13 @@
 
 #include "compiler/backend.h"
 #include "compiler/bound.h"
+#include "compiler/headers.h"
+#include "compiler/named.h"
 #include "compiler/options.h"
 
 #define ARCHITECTURES_MAX 64
-#define OPTIONS_MAX       512u
-#define CPU_ARCHITECTURE  90u /* whose features the CPU driver has */
+#define OPTIONS_MAX       600u /* twice those of a client, for folders and macros, and ours */
+#define CPU_ARCHITECTURE  90u  /* whose features the CPU driver has */
 
 typedef void *Program;
 
@@ -33,6 +35,8 @@ typedef struct Nvrtc {
         int (*ptx)(Program, char *);
         int (*cubin_size)(Program, size_t *);
         int (*cubin)(Program, char *);
+        int (*add_name)(Program, const char *expression);
+        int (*lowered)(Program, const char *expression, const char **symbol);
         int (*n_architectures)(int *);
         int (*architectures)(int *);
         const char *(*error)(int);
@@ -56,6 +60,8 @@ static int nvrtc_open(Nvrtc *ret_nvrtc) {
                 {"nvrtcGetPTX", &nvrtc.ptx},
                 {"nvrtcGetCUBINSize", &nvrtc.cubin_size},
                 {"nvrtcGetCUBIN", &nvrtc.cubin},
+                {"nvrtcAddNameExpression", &nvrtc.add_name},
+                {"nvrtcGetLoweredName", &nvrtc.lowered},
                 {"nvrtcGetNumSupportedArchs", &nvrtc.n_architectures},
                 {"nvrtcGetSupportedArchs", &nvrtc.architectures},
                 {"nvrtcGetErrorString", &nvrtc.error},
@@ -116,9 +122,11 @@ static char *find_include(const Nvrtc *nvrtc) {
 static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                    const char *architecture) {
         _cleanup_(freep) char *toolkit = find_include(nvrtc), *cccl = NULL, *include = NULL;
+        _cleanup_(headers_free_optionsp) char **folders = NULL;
+        unsigned registers = options_registers(request->options, request->n_options);
         const char *options[OPTIONS_MAX];
+        char standard[32], most[40];
         struct rlimit before;
-        char standard[32];
         size_t n = 0;
         int r;
 
@@ -126,22 +134,35 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
         if (asprintf(&include, "-I%s/include", request->libexec) < 0 ||
             asprintf(&cccl, "%s/cccl", toolkit ? toolkit : "") < 0)
                 return -ENOMEM;
+        r = headers_options(request, &folders);
+        if (r < 0)
+                return r;
 
         snprintf(standard, sizeof(standard), "-std=c++%u",
                  options_standard(request->options, request->n_options, 0) ?: 17);
         options[n++] = architecture;
         options[n++] = standard;
+        for (char **folder = folders; *folder; folder++)
+                options[n++] = *folder;
         if (toolkit) {
                 options[n++] = toolkit;
                 options[n++] = cccl;
         }
         options[n++] = include;
+        options[n++] = "--pre-include=gpuq_types.h";
         if (!request->sm)
                 options[n++] = "-D__GPUQ_CPU__=1";
         if (options_fast_math(request->options, request->n_options))
                 options[n++] = "--use_fast_math";
-        if (request->checked)
+        if (request->sm && registers) {
+                snprintf(most, sizeof(most), "--maxrregcount=%u", registers);
+                options[n++] = most;
+        }
+        if (request->checked ||
+            (request->sm && options_line_info(request->options, request->n_options)))
                 options[n++] = "-lineinfo";
+        if (request->sm && options_debug(request->options, request->n_options))
+                options[n++] = "-G";
         for (size_t i = 0; i < request->n_options && n < OPTIONS_MAX; i++)
                 if (options_is_macro(request->options[i]))
                         options[n++] = request->options[i];
@@ -208,6 +229,64 @@ static int take_output(const Nvrtc *nvrtc, Program program, Result *result, Ptx 
         return 0;
 }
 
+static int add_names(const Nvrtc *nvrtc, Program program, const Request *request) {
+        for (size_t i = 0; i < request->n_kernels; i++)
+                if (named_is_expression(request->kernels[i]) &&
+                    nvrtc->add_name(program, request->kernels[i]))
+                        return -ENOMEM;
+        return 0;
+}
+
+/* The program keeps the symbols only until it is destroyed. */
+static int take_names(const Nvrtc *nvrtc, Program program, const Request *request, Result *result) {
+        const char *symbol;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < request->n_kernels; i++)
+                if (named_is_expression(request->kernels[i]) &&
+                    nvrtc->lowered(program, request->kernels[i], &symbol) == 0)
+                        r = result_name(result, request->n_kernels, i, symbol, strlen(symbol));
+        return r;
+}
+
+/* Whether the first error is in a name, which NVRTC compiles in a text of its own and shows. */
+static bool is_name_error(const Request *request, char *log, const char **ret_name,
+                          const char **ret_why) {
+        static const char place[] = "__nv_name_map(", pragma[] = "#pragma nv_mangled_name ";
+        char *error = strstr(log, ": error: "), *line = error, *name, *end;
+
+        while (line && line > log && line[-1] != '\n')
+                line--;
+        if (!line || strncmp(line, place, strlen(place)) != 0)
+                return false;
+        name = strstr(error, pragma);
+        if (!name)
+                return false;
+        name += strlen(pragma);
+        end = name + strcspn(name, "\n");
+        error += strlen(": error: ");
+        *end = error[strcspn(error, "\n")] = '\0';
+
+        for (size_t i = 0; i < request->n_kernels; i++)
+                if (strcmp(request->kernels[i], name) == 0) {
+                        *ret_name = request->kernels[i];
+                        *ret_why = error;
+                        return true;
+                }
+        return false;
+}
+
+static int fail(const Request *request, Result *result, char *log) {
+        const char *name, *why;
+        _cleanup_(freep) char *copy = strdup(log);
+
+        if (!copy)
+                return -ENOMEM;
+        if (is_name_error(request, copy, &name, &why))
+                return named_fail(request, result, name, why);
+        return result_fail(result, COMPILED_FAILED, "%s", log);
+}
+
 static int run(const Nvrtc *nvrtc, Program program, const Request *request, Result *result,
                const char *architecture, Ptx *ret_ptx) {
         _cleanup_(freep) char *log = NULL;
@@ -217,10 +296,14 @@ static int run(const Nvrtc *nvrtc, Program program, const Request *request, Resu
         log = get_log(nvrtc, program);
         if (!log || error < 0)
                 return -ENOMEM;
+        if (error && !*log)
+                return result_fail(result, COMPILED_FAILED, "%s", nvrtc->error(error));
         if (error)
-                return result_fail(result, COMPILED_FAILED, "%s", *log ? log : nvrtc->error(error));
+                return fail(request, result, log);
 
         r = result_add_log(result, log);
+        if (r == 0)
+                r = take_names(nvrtc, program, request, result);
         if (r < 0)
                 return r;
         return take_output(nvrtc, program, result, ret_ptx);
@@ -245,7 +328,9 @@ int nvrtc_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         if (nvrtc.create(&program, request->image, request->name, 0, NULL, NULL))
                 return -ENOMEM;
 
-        r = run(&nvrtc, program, request, result, architecture, ret_ptx);
+        r = add_names(&nvrtc, program, request);
+        if (r == 0)
+                r = run(&nvrtc, program, request, result, architecture, ret_ptx);
         (void)nvrtc.destroy(&program);
         return r;
 }

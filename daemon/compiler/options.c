@@ -7,6 +7,9 @@
 
 #include "util/macro.h"
 
+#define PATH_BYTES_MAX 1024u
+#define REGISTERS_MAX  255u /* of a thread, on every device */
+
 static bool is_name(const char *s, size_t n) {
         if (n == 0 || isdigit((unsigned char)*s))
                 return false;
@@ -44,16 +47,92 @@ static bool is_fast_math(const char *option) {
         return strcmp(option, "--use_fast_math") == 0 || strcmp(option, "-use_fast_math") == 0;
 }
 
+/* With one dash or two. */
+static bool is_one_of(const char *option, const char *const *names, size_t n_names) {
+        for (size_t i = 0; i < n_names; i++)
+                if (strcmp(option, names[i]) == 0)
+                        return true;
+        return false;
+}
+
+static bool is_line_info(const char *option) {
+        static const char *const names[] = {"-lineinfo", "--generate-line-info",
+                                            "-generate-line-info", "--lineinfo"};
+
+        return is_one_of(option, names, ARRAY_SIZE(names));
+}
+
+static bool is_debug(const char *option) {
+        static const char *const names[] = {"-G", "--device-debug", "-device-debug"};
+
+        return is_one_of(option, names, ARRAY_SIZE(names));
+}
+
+/* Return: 0: it is not -maxrregcount=N. */
+static unsigned registers(const char *option) {
+        static const char name[] = "-maxrregcount=";
+        unsigned long number;
+        char *end;
+
+        if (strncmp(option, "--", 2) == 0)
+                option++;
+        if (strncmp(option, name, strlen(name)) != 0)
+                return 0;
+
+        option += strlen(name);
+        number = strtoul(option, &end, 10);
+        return isdigit((unsigned char)*option) && !*end && number <= REGISTERS_MAX ? number : 0;
+}
+
+bool options_is_path(const char *path) {
+        const char *part = path;
+
+        if (strlen(path) > PATH_BYTES_MAX)
+                return false;
+        for (;;) {
+                size_t n = strcspn(part, "/");
+
+                if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && memcmp(part, "..", 2) == 0))
+                        return false;
+                for (size_t i = 0; i < n; i++)
+                        if ((unsigned char)part[i] < ' ')
+                                return false;
+                if (!part[n])
+                        return true;
+                part += n + 1;
+        }
+}
+
+const char *options_folder(const char *option) {
+        return strncmp(option, "-I", 2) == 0 && options_is_path(option + 2) ? option + 2 : NULL;
+}
+
+bool options_is_opencl(const char *option) {
+        static const char *const known[] = {
+                "-cl-std=CL1.0",        "-cl-std=CL1.1",        "-cl-std=CL1.2",
+                "-cl-std=CL2.0",        "-cl-std=CL3.0",        "-cl-fast-relaxed-math",
+                "-cl-mad-enable",       "-cl-finite-math-only", "-cl-unsafe-math-optimizations",
+                "-cl-denorms-are-zero", "-cl-no-signed-zeros",
+        };
+
+        return is_one_of(option, known, ARRAY_SIZE(known));
+}
+
 static bool is_check(const char *option) {
         return strcmp(option, "--check") == 0;
+}
+
+static bool is_allowed(const char *option) {
+        return options_is_macro(option) || standard(option) || is_fast_math(option) ||
+               is_line_info(option) || is_debug(option) || is_check(option) || registers(option) ||
+               options_is_opencl(option) || options_folder(option);
 }
 
 size_t options_find_bad(const char *const *options, size_t n_options) {
         size_t i;
 
         for (i = 0; i < n_options; i++)
-                if (!options_is_macro(options[i]) && !standard(options[i]) &&
-                    !is_fast_math(options[i]) && !is_check(options[i]))
+                if (!is_allowed(options[i]))
                         break;
 
         return i;
@@ -72,6 +151,31 @@ unsigned options_standard(const char *const *options, size_t n_options, unsigned
 bool options_fast_math(const char *const *options, size_t n_options) {
         for (size_t i = 0; i < n_options; i++)
                 if (is_fast_math(options[i]))
+                        return true;
+
+        return false;
+}
+
+unsigned options_registers(const char *const *options, size_t n_options) {
+        unsigned last = 0;
+
+        for (size_t i = 0; i < n_options; i++)
+                last = registers(options[i]) ?: last;
+
+        return last;
+}
+
+bool options_line_info(const char *const *options, size_t n_options) {
+        for (size_t i = 0; i < n_options; i++)
+                if (is_line_info(options[i]))
+                        return true;
+
+        return false;
+}
+
+bool options_debug(const char *const *options, size_t n_options) {
+        for (size_t i = 0; i < n_options; i++)
+                if (is_debug(options[i]))
                         return true;
 
         return false;

@@ -48,7 +48,7 @@ static char kind_of_type(PtxToken type, bool is_pointer) {
 /* One parameter, after its comma or parenthesis. Return: its letter, or 0 when there is none. */
 static char read_parameter(Scan *scan, bool *ret_last) {
         PtxToken type = {}, token;
-        bool is_pointer = false, is_array = false, any = false;
+        bool is_pointer = false, is_shared = false, is_array = false, any = false;
 
         for (;;) {
                 token = ptx_tokens_next(&scan->tokens);
@@ -57,6 +57,8 @@ static char read_parameter(Scan *scan, bool *ret_last) {
                 any = true;
                 if (ptx_token_is(token, ".ptr"))
                         is_pointer = true;
+                else if (is_pointer && ptx_token_is(token, ".shared"))
+                        is_shared = true;
                 else if (ptx_token_is(token, "["))
                         is_array = true;
                 else if (!type.n && ptx_token_starts(token, ".") &&
@@ -67,6 +69,8 @@ static char read_parameter(Scan *scan, bool *ret_last) {
         *ret_last = !ptx_token_is(token, ",");
         if (!any)
                 return 0;
+        if (is_shared && !is_array && ptx_token_is(type, ".u64"))
+                return scan->signature->is_opencl ? 'm' : 'l';
         return is_array ? 'b' : kind_of_type(type, is_pointer);
 }
 
@@ -132,7 +136,7 @@ SignatureVariable ptx_variable(PtxToken name, PtxToken type, PtxTokens behind) {
 
 /* One directive, which may declare several names. */
 static int read_variables(Scan *scan) {
-        bool named = scan->is_extern;
+        bool skips = scan->is_extern || scan->signature->is_opencl, named = skips;
         SignatureVariable variable;
         PtxToken type = {};
         int r;
@@ -147,7 +151,7 @@ static int read_variables(Scan *scan) {
                 else if (ptx_token_is(token, "("))
                         ptx_tokens_skip(&scan->tokens, "(", ")");
                 else if (ptx_token_is(token, ","))
-                        named = scan->is_extern;
+                        named = skips;
                 else if (ptx_token_is(token, ".b8"))
                         type = token;
                 else if (ptx_token_is_name(token) && !named) {

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@
 #define WORK_PREFIX "compile-"
 #define WORK_ROOM   (64u << 20) /* bytes that a compile may need */
 #define STALE_S     (24 * 3600)
+
+#define FOLDERS_OPEN 16 /* at once, while a tree is removed */
 
 static int parse_number(const char *text, unsigned long max, unsigned long *ret_number) {
         unsigned long number;
@@ -63,6 +66,8 @@ enum {
         OPTION_MEMORY,
         OPTION_CUDA_DRIVER,
         OPTION_DEVICE,
+        OPTION_KERNEL,
+        OPTION_HEADERS,
 };
 
 static const struct option options[] = {
@@ -79,13 +84,15 @@ static const struct option options[] = {
         {"memory", required_argument, NULL, OPTION_MEMORY},
         {"cuda-driver", no_argument, NULL, OPTION_CUDA_DRIVER},
         {"device", required_argument, NULL, OPTION_DEVICE},
+        {"kernel", required_argument, NULL, OPTION_KERNEL},
+        {"headers", required_argument, NULL, OPTION_HEADERS},
         {},
 };
 
 static unsigned long number_max(int option) {
         if (option == OPTION_CACHE_BYTES)
                 return ULONG_MAX;
-        return option == OPTION_LENGTH ? COMPILER_IMAGE_MAX : 1 << 20;
+        return option == OPTION_LENGTH || option == OPTION_HEADERS ? COMPILER_IMAGE_MAX : 1 << 20;
 }
 
 static int set_number(Request *request, int option, const char *value) {
@@ -105,6 +112,9 @@ static int set_number(Request *request, int option, const char *value) {
                         return 0;
                 case OPTION_LENGTH:
                         request->length = number;
+                        return 0;
+                case OPTION_HEADERS:
+                        request->n_headers = number;
                         return 0;
                 case OPTION_CACHE_BYTES:
                         request->cache_bytes = number;
@@ -139,6 +149,9 @@ static int set(Request *request, int option, const char *value) {
                 case OPTION_CUDA_DRIVER:
                         request->cuda_driver = true;
                         return 0;
+                case OPTION_KERNEL:
+                        request->kernels[request->n_kernels++] = value;
+                        return *value ? 0 : -EINVAL;
                 case '?':
                         return -EINVAL;
                 default:
@@ -149,6 +162,10 @@ static int set(Request *request, int option, const char *value) {
 static int parse(Request *request, int argc, char **argv) {
         bool seen[ARRAY_SIZE(options)] = {};
         int option;
+
+        request->kernels = calloc(argc, sizeof(*request->kernels));
+        if (!request->kernels)
+                return -ENOMEM;
 
         while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
                 if (set(request, option, optarg) < 0) {
@@ -163,7 +180,7 @@ static int parse(Request *request, int argc, char **argv) {
             !seen[OPTION_LIBEXEC] || seen[OPTION_IN] == (request->format == FORMAT_BUILTIN)) {
                 fprintf(stderr,
                         "usage: %s --target sm_NN|cpu --format FORMAT [--in FD] --out FD "
-                        "--libexec DIR ... [-- OPTION...]\n"
+                        "--libexec DIR ... [--kernel NAME]... [-- OPTION...]\n"
                         "       %s --words FD\n",
                         COMPILER_PROGRAM, COMPILER_PROGRAM);
                 return -EINVAL;
@@ -276,6 +293,7 @@ Request *request_free(Request *request) {
 
         free(request->work);
         free(request->image);
+        free(request->kernels);
         free(request->argv);
         free(request->words);
         free(request);
@@ -293,17 +311,20 @@ int request_read(Request *request) {
                 return -errno;
 
         n = request->length ? request->length : (size_t)st.st_size;
-        if (n > COMPILER_IMAGE_MAX)
+        if (n > COMPILER_IMAGE_MAX || n + request->n_headers > COMPILER_IMAGE_MAX)
                 return -EFBIG;
 
-        request->image = malloc(n + 1);
+        request->image = malloc(n + request->n_headers + 2);
         if (!request->image)
                 return -ENOMEM;
 
-        r = read_all(request->in_fd, request->image, n);
+        r = read_all(request->in_fd, request->image, n + request->n_headers);
         if (r < 0)
                 return r;
 
+        request->headers = request->image + n + 1;
+        memmove(request->headers, request->image + n, request->n_headers);
+        request->headers[request->n_headers] = '\0';
         request->image[n] = '\0';
         request->n_image = n;
         return 0;
@@ -315,15 +336,17 @@ char *request_path(const char *dir, const char *name) {
         return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
-static void remove_folder(const char *path) {
-        struct dirent *entry;
-        DIR *dir = opendir(path);
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *place) {
+        (void)st;
+        (void)type;
+        (void)place;
+        (void)remove(path);
+        return 0;
+}
 
-        while (dir && (entry = readdir(dir)))
-                (void)unlinkat(dirfd(dir), entry->d_name, 0);
-        if (dir)
-                closedir(dir);
-        (void)rmdir(path);
+/* With the folders of the client's headers. */
+static void remove_folder(const char *path) {
+        (void)nftw(path, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Removes the work folders of compilers that were killed. */

@@ -33,10 +33,14 @@ typedef struct Request {
         bool plain;   /* no twins (batch.h): with them, the compiler crashed */
         const char *const *options;
         size_t n_options;
+        const char **kernels; /* names of the client's; the result tells their symbols */
+        size_t n_kernels;
         char *words; /* what the texts above point into, or NULL: the command line */
         char **argv; /* of words */
         char *image; /* a copy, as nobody else can change it, with a zero byte behind it */
         size_t n_image;
+        char *headers; /* behind the image, in the same memory */
+        size_t n_headers;
         char *work; /* a private folder for files on the way, or NULL */
 } Request;
 

@@ -28,6 +28,9 @@ Result *result_free(Result *result) {
         if (!result)
                 return NULL;
 
+        for (size_t i = 0; i < result->n_named; i++)
+                free(result->named[i]);
+        free(result->named);
         signature_free(result->signature);
         free(result->log);
         free(result->sites);
@@ -89,8 +92,43 @@ int result_set_image(Result *result, const void *image, size_t n_image) {
         return 0;
 }
 
+int result_name(Result *result, size_t n, size_t i, const char *symbol, size_t n_symbol) {
+        char *copy;
+
+        if (!result->named) {
+                result->named = calloc(n, sizeof(*result->named));
+                if (!result->named)
+                        return -ENOMEM;
+                result->n_named = n;
+        }
+        copy = strndup(symbol, n_symbol);
+        if (!copy)
+                return -ENOMEM;
+
+        free(result->named[i]);
+        result->named[i] = copy;
+        return 0;
+}
+
+/* One a line. */
+static char *pack_named(const Result *result) {
+        size_t n_text = 0;
+        char *text, *p;
+
+        for (size_t i = 0; i < result->n_named; i++)
+                n_text += strlen(result->named[i]) + 1;
+        text = p = malloc(n_text + 1);
+        if (!text)
+                return NULL;
+
+        *p = '\0';
+        for (size_t i = 0; i < result->n_named; i++)
+                p = stpcpy(stpcpy(p, result->named[i]), "\n");
+        return text;
+}
+
 int result_pack(const Result *result, void **ret_data, size_t *ret_n_data) {
-        _cleanup_(freep) char *kernels = NULL, *variables = NULL;
+        _cleanup_(freep) char *kernels = NULL, *variables = NULL, *named = NULL;
         bool ok = result->status == COMPILED_OK;
         uint32_t flags = result->flags;
         int r;
@@ -99,23 +137,28 @@ int result_pack(const Result *result, void **ret_data, size_t *ret_n_data) {
         if (r < 0)
                 return r;
 
+        named = ok ? pack_named(result) : NULL;
+        if (ok && !named)
+                return -ENOMEM;
+
         if (ok && result->signature->has_printf)
                 flags |= COMPILED_HAS_PRINTF;
         if (ok && result->signature->n_variables > 0)
                 flags |= COMPILED_HAS_VARIABLES;
 
-        return compiled_pack(
-                &(CompiledSections){.status = result->status,
-                                    .flags = flags,
-                                    .image = result->image,
-                                    .n_image = result->n_image,
-                                    .log = result->log,
-                                    .n_log = result->log ? strlen(result->log) : 0,
-                                    .signature = ok ? kernels : NULL,
-                                    .n_signature = ok ? strlen(kernels) : 0,
-                                    .variables = ok ? variables : NULL,
-                                    .n_variables = ok ? strlen(variables) : 0,
-                                    .sites = ok ? result->sites : NULL,
-                                    .n_sites = ok && result->sites ? strlen(result->sites) : 0},
-                ret_data, ret_n_data);
+        return compiled_pack(&(CompiledSections){.status = result->status,
+                                                 .flags = flags,
+                                                 .image = result->image,
+                                                 .n_image = result->n_image,
+                                                 .log = result->log,
+                                                 .n_log = result->log ? strlen(result->log) : 0,
+                                                 .signature = ok ? kernels : NULL,
+                                                 .n_signature = ok ? strlen(kernels) : 0,
+                                                 .variables = ok ? variables : NULL,
+                                                 .n_variables = ok ? strlen(variables) : 0,
+                                                 .named = named,
+                                                 .n_named = ok ? strlen(named) : 0,
+                                                 .sites = ok ? result->sites : NULL,
+                                                 .n_sites = ok && result->sites ? strlen(result->sites) : 0},
+                             ret_data, ret_n_data);
 }

@@ -20,6 +20,8 @@ typedef struct Result {
         char *log;   /* malloc()ed, or NULL */
         char *sites; /* of a checked image (check.h), malloc()ed; else NULL */
         Signature *signature;
+        char **named; /* symbols of the request's kernels, NULL where not known yet; NULL: none is */
+        size_t n_named;
         bool uncacheable; /* a later compilation may give a better result */
 } Result;
 
@@ -35,6 +37,8 @@ int result_fail(Result *result, CompiledStatus status, const char *format, ...) 
 int result_add_log(Result *result, const char *text);
 /** result_set_image() - copy an image. Return: 0 or -ENOMEM. */
 int result_set_image(Result *result, const void *image, size_t n_image);
+/** result_name() - the symbol of kernel @i of the request's @n; copied. Return: 0 or -ENOMEM. */
+int result_name(Result *result, size_t n, size_t i, const char *symbol, size_t n_symbol);
 /** result_pack() - as bytes, the caller's to free. Return: 0 or -ENOMEM. */
 int result_pack(const Result *result, void **ret_data, size_t *ret_n_data);
 

@@ -311,6 +311,12 @@ static char *demangle(const char *symbol) {
         return strncmp(symbol, "_Z", 2) == 0 ? __cxa_demangle(symbol, NULL, NULL, &status) : NULL;
 }
 
+char *signature_name(const char *symbol) {
+        _cleanup_(freep) char *demangled = demangle(symbol);
+
+        return demangled ? signature_user_name(demangled) : strdup(symbol);
+}
+
 /* One name a kernel; demangled where there is something to demangle. */
 static int make_names(const Signature *signature, char **names) {
         for (size_t i = 0; i < signature->n_kernels; i++) {

@@ -34,6 +34,7 @@ typedef struct Signature {
         char **variables;
         size_t n_variables;
         bool has_printf;
+        bool is_opencl; /* its variables are constants, and a pointer to shared memory is __local */
 } Signature;
 
 /** signature_new() - of a module without kernels. Return: 0 or -ENOMEM. */
@@ -69,6 +70,9 @@ int signature_add_variable(Signature *signature, const SignatureVariable *variab
 int signature_set_text(Signature *signature, const char *symbol, const char *text);
 /** signature_find() - a kernel by symbol. Return: the kernel, or NULL. */
 SignatureKernel *signature_find(const Signature *signature, const char *symbol);
+
+/** signature_name() - what a user says for a symbol. Return: the caller's string, or NULL if there is no memory. */
+char *signature_name(const char *symbol);
 
 /**
  * signature_pack() - both sections

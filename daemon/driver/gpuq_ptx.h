@@ -31,6 +31,8 @@
 #include "cpu/ptx/compare.h"
 #include "cpu/ptx/memory.h"
 #include "cpu/ptx/warp.h"
+#include "cpu/ptx/matrix.h"
+#include "cpu/ptx/mbarrier.h"
 #include "cpu/ptx/output.h"
 #include "cpu/ptx/library.h"
 

@@ -25,6 +25,8 @@ static const char *kind_name(Gpuq__V1__Kind kind) {
                         return "i16";
                 case GPUQ__V1__KIND__WORD64:
                         return "a buffer or i64";
+                case GPUQ__V1__KIND__LOCAL:
+                        return "local memory";
                 default:
                         return NULL;
         }

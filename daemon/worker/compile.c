@@ -36,8 +36,9 @@ struct Compile {
         Gpuq__V1__Format format;
         uint64_t length;
         char *name;
-        char **options;
-        size_t n_options;
+        char **texts; /* options, then kernels */
+        size_t n_options, n_kernels;
+        char headers[24];              /* bytes, or "" */
         int in, words, out, complaint; /* descriptors */
 
         uv_process_t process;
@@ -53,9 +54,9 @@ static Compile *compile_free(Compile *compile) {
         if (!compile)
                 return NULL;
 
-        for (size_t i = 0; i < compile->n_options; ++i)
-                free(compile->options[i]);
-        free(compile->options);
+        for (size_t i = 0; i < compile->n_options + compile->n_kernels; ++i)
+                free(compile->texts[i]);
+        free(compile->texts);
         free(compile->name);
         if (compile->in >= 0)
                 close(compile->in);
@@ -151,6 +152,8 @@ static Gpuq__V1__Code compile_code(CompiledStatus status) {
                         return GPUQ__V1__CODE__E_IMAGE;
                 case COMPILED_BAD_OPTION:
                         return GPUQ__V1__CODE__E_INVALID;
+                case COMPILED_NO_KERNEL:
+                        return GPUQ__V1__CODE__E_NOT_FOUND;
                 default:
                         return GPUQ__V1__CODE__E_INTERNAL;
         }
@@ -264,12 +267,13 @@ typedef struct CompileWords {
 } CompileWords;
 
 static const char *format_word(Gpuq__V1__Format format) {
-        static const char *const words[] = {"auto", "source", "ptx", "cubin", "fatbin", "builtin"};
+        static const char *const words[] = {"auto",   "source",  "ptx",   "cubin",
+                                            "fatbin", "builtin", "opencl"};
 
         return (unsigned)format < ARRAY_SIZE(words) ? words[format] : "auto";
 }
 
-/* @args has space for COMPILE_WORDS_MAX and the options. Return: how many words there are. */
+/* @args has space for COMPILE_WORDS_MAX, the options, and twice the kernels. Return: how many words there are. */
 static size_t compile_words(const Compile *compile, CompileWords *words, const char **args) {
         const CompilerSettings *settings = &compile->compilers->settings;
         size_t n = 0;
@@ -299,6 +303,10 @@ static size_t compile_words(const Compile *compile, CompileWords *words, const c
                 COMPILE_WORD("--length");
                 COMPILE_WORD(words->length);
         }
+        if (compile->in >= 0 && *compile->headers) {
+                COMPILE_WORD("--headers");
+                COMPILE_WORD(compile->headers);
+        }
         if (settings->cache) {
                 COMPILE_WORD("--cache");
                 COMPILE_WORD(settings->cache);
@@ -310,10 +318,14 @@ static size_t compile_words(const Compile *compile, CompileWords *words, const c
                 COMPILE_WORD("--device");
                 COMPILE_WORD(words->device);
         }
+        for (size_t i = 0; i < compile->n_kernels; ++i) {
+                COMPILE_WORD("--kernel");
+                COMPILE_WORD(compile->texts[compile->n_options + i]);
+        }
         COMPILE_WORD("--");
-#undef COMPILE_WORD
         for (size_t i = 0; i < compile->n_options; ++i)
-                args[n++] = compile->options[i];
+                COMPILE_WORD(compile->texts[i]);
+#undef COMPILE_WORD
         return n;
 }
 
@@ -327,7 +339,8 @@ static int compile_write_words(Compile *compile) {
         size_t n;
         int r = 0;
 
-        args = calloc(COMPILE_WORDS_MAX + compile->n_options, sizeof(*args));
+        args = calloc(COMPILE_WORDS_MAX + compile->n_options + 2 * compile->n_kernels,
+                      sizeof(*args));
         if (!args)
                 return -ENOMEM;
         compile->words = memfd_create("gpuq-compiler-words", MFD_CLOEXEC);
@@ -433,18 +446,30 @@ static void compile_run(Compile *compile) {
                                0);
 }
 
-static int compile_copy_options(Compile *compile, const CompileRequest *request) {
-        compile->options = calloc(request->n_options + 1, sizeof(*compile->options));
-        if (!compile->options)
-                return -ENOMEM;
-
-        for (size_t i = 0; i < request->n_options; ++i) {
-                compile->options[i] = strdup(request->options[i]);
-                if (!compile->options[i])
+/* Return: 0 or -ENOMEM. @n: how many were copied. */
+static int compile_copy_list(char **to, char *const *list, size_t n_list, size_t *n) {
+        for (; *n < n_list; ++*n) {
+                to[*n] = strdup(list[*n]);
+                if (!to[*n])
                         return -ENOMEM;
-                ++compile->n_options;
         }
         return 0;
+}
+
+static int compile_copy_texts(Compile *compile, const CompileRequest *request) {
+        int r;
+
+        compile->texts =
+                calloc(request->n_options + request->n_kernels + 1, sizeof(*compile->texts));
+        if (!compile->texts)
+                return -ENOMEM;
+
+        r = compile_copy_list(compile->texts, request->options, request->n_options,
+                              &compile->n_options);
+        if (r < 0)
+                return r;
+        return compile_copy_list(compile->texts + request->n_options, request->kernels,
+                                 request->n_kernels, &compile->n_kernels);
 }
 
 static int compile_new(Compilers *compilers, const CompileRequest *request, Compile **ret_compile) {
@@ -457,9 +482,11 @@ static int compile_new(Compilers *compilers, const CompileRequest *request, Comp
         compile->compilers = compilers;
         compile->format = request->format;
         compile->length = request->length;
+        snprintf(compile->headers, sizeof(compile->headers), "%s",
+                 request->headers ? request->headers : "");
         compile->in = compile->words = compile->out = compile->complaint = -1;
         compile->name = strdup(request->name && *request->name ? request->name : "kernel.cu");
-        if (!compile->name || compile_copy_options(compile, request) < 0)
+        if (!compile->name || compile_copy_texts(compile, request) < 0)
                 return -ENOMEM;
 
         compile->out = memfd_create("gpuq-compiled", MFD_CLOEXEC);

@@ -33,6 +33,9 @@ typedef struct CompileRequest {
         const char *name;
         char *const *options;
         size_t n_options;
+        char *const *kernels; /* that the client names */
+        size_t n_kernels;
+        const char *headers; /* how many bytes of them are behind the image; NULL: none */
 } CompileRequest;
 
 typedef struct Compile Compile;

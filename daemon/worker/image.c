@@ -9,7 +9,8 @@
 
 #include "compiler/batch.h"
 #include "compiler/check.h"
-#include "worker/symbol.h"
+#include "util/kernel-name.h"
+#include "util/symbol.h"
 
 /* Bytes of names in a message. */
 #define IMAGE_NAMES_MAX 2000
@@ -119,10 +120,34 @@ static void image_find_twin(Function *function, const Driver *cu, CUmodule modul
         function->twin_max_threads = (unsigned)max_threads;
 }
 
+/* What some driver does not tell is 0. */
+static unsigned image_attribute(const Image *image, CUfunction function,
+                                CUfunction_attribute attribute) {
+        int value;
+
+        if (image->cu->cuFuncGetAttribute(&value, attribute, function) != CUDA_SUCCESS || value < 0)
+                return 0;
+        return (unsigned)value;
+}
+
+static void image_read_attributes(const Image *image, Function *function) {
+        const CUfunction handle = function->function;
+
+        function->static_shared =
+                image_attribute(image, handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+        function->dynamic_shared =
+                image_attribute(image, handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+        function->n_registers = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_NUM_REGS);
+        function->n_const = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES);
+        function->n_local = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+        function->ptx_version = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_PTX_VERSION);
+        function->binary_version = image_attribute(image, handle, CU_FUNC_ATTRIBUTE_BINARY_VERSION);
+}
+
 static int image_read_function(Image *image, Function *function, Failure *failure) {
         const Driver *cu = image->cu;
         const CompiledKernel *kernel;
-        int max_threads, static_shared, dynamic_shared, r;
+        int max_threads, r;
 
         /* Loaded now, because at its first launch it would wait for running kernels. */
         r = image_check(image, cu->cuFuncLoad(function->function), "cuFuncLoad", failure);
@@ -139,20 +164,13 @@ static int image_read_function(Image *image, Function *function, Failure *failur
                         "cuFuncGetAttribute", failure);
         if (r)
                 return r;
-        if (cu->cuFuncGetAttribute(&static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
-                                   function->function) != CUDA_SUCCESS)
-                static_shared = 0;
-        if (cu->cuFuncGetAttribute(&dynamic_shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                   function->function) != CUDA_SUCCESS)
-                dynamic_shared = 0;
 
         function->checkable = image->checkable.address ? &image->checkable : NULL;
         kernel = image_described(image, function->symbol);
         function->name = kernel ? kernel->name : function->symbol;
         function->text = kernel ? kernel->text : "";
         function->max_threads = (unsigned)max_threads;
-        function->static_shared = (size_t)static_shared;
-        function->dynamic_shared = (size_t)dynamic_shared;
+        image_read_attributes(image, function);
         image_read_parameters(image, function, kernel);
         image_read_needs(function, image->needs + (function->parameters - image->parameters));
         if (image->has_twins)
@@ -393,15 +411,28 @@ static void name_list_add(NameList *list, const char *name) {
         list->n += (size_t)sprintf(list->text + list->n, "%s%s", list->n ? ", " : "", name);
 }
 
+static const char *image_function_name(const void *functions, size_t i) {
+        return ((const Function *)functions)[i].name;
+}
+
+static const char *image_function_symbol(const void *functions, size_t i) {
+        return ((const Function *)functions)[i].symbol;
+}
+
+static KernelNames image_names(const Image *image) {
+        return (KernelNames){image->functions, image->n_functions, image_function_name,
+                             image_function_symbol};
+}
+
 static int image_no_function(const Image *image, const char *name, bool ambiguous,
                              Failure *failure) {
+        const KernelNames names = image_names(image);
         NameList list = {0};
 
         for (size_t i = 0; i < image->n_functions; ++i) {
                 const Function *function = &image->functions[i];
 
-                if (!ambiguous || symbol_matches(function->symbol, name) ||
-                    name_matches(function->name, name))
+                if (!ambiguous || kernel_name_may_be(&names, i, name))
                         name_list_add(&list, function->name);
         }
 
@@ -417,31 +448,15 @@ static int image_no_function(const Image *image, const char *name, bool ambiguou
 }
 
 int image_function(Image *image, const char *name, Function **ret_function, Failure *failure) {
-        Function *found = NULL;
-        bool ambiguous = false;
+        const KernelNames names = image_names(image);
+        size_t i;
+        int r;
 
-        for (size_t i = 0; i < image->n_functions; ++i)
-                if (strcmp(image->functions[i].symbol, name) == 0) {
-                        *ret_function = &image->functions[i];
-                        return 0;
-                }
+        r = kernel_name_find(&names, name, &i);
+        if (r)
+                return image_no_function(image, name, r == KERNEL_NAME_E_AMBIGUOUS, failure);
 
-        for (int plain = 0; plain < 2 && !found; ++plain)
-                for (size_t i = 0; i < image->n_functions; ++i) {
-                        Function *function = &image->functions[i];
-
-                        if (plain ? !symbol_matches(function->symbol, name) &&
-                                            !name_matches(function->name, name)
-                                  : strcmp(function->name, name) != 0)
-                                continue;
-                        ambiguous |= found != NULL;
-                        found = function;
-                }
-
-        if (!found || ambiguous)
-                return image_no_function(image, name, ambiguous, failure);
-
-        *ret_function = found;
+        *ret_function = &image->functions[i];
         return 0;
 }
 

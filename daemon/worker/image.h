@@ -41,8 +41,9 @@ typedef struct Function {
         size_t n_parameters;
         Need *needs; /* of each parameter; NULL: none */
         bool kinds_known;
-        unsigned max_threads;      /* in a block */
-        size_t static_shared;      /* bytes */
+        unsigned max_threads;                                                /* in a block */
+        size_t static_shared;                                                /* bytes */
+        unsigned n_registers, n_const, n_local, ptx_version, binary_version; /* for the client */
         size_t dynamic_shared;     /* bytes allowed so far */
         size_t n_parameter_bytes;  /* where the last parameter ends */
         CUfunction twin;           /* runs many jobs in one launch (compiler/batch.h); NULL: none */
@@ -92,7 +93,7 @@ Image *image_unload(Image *image);
 bool image_is_like(const Image *image, const Compiled *compiled);
 
 /**
- * image_function() - find a kernel by symbol, by name, or by plain name if that is unique
+ * image_function() - find a kernel as util/kernel-name.h says
  *
  * Return: 0, or FAILURE_E_SET with the names there are.
  */

@@ -7,8 +7,6 @@
 #include "util/log.h"
 #include "worker/worker.h"
 
-#define WORKER_OPTIONS_MAX 64u /* of a module, as the supervisor has it */
-
 /* The supervisor is of the same build. If it violates the protocol it is broken, and the worker
  * ends. */
 static void __attribute__((noreturn)) worker_refuse(Worker *worker, const char *why) {
@@ -51,35 +49,51 @@ static int worker_on_arena_drop(Worker *worker, const WorkerHead *drop) {
         return 0;
 }
 
-/* Return: how many there are. */
-static size_t worker_find_options(Worker *worker, const WorkerMessage *add,
-                                  char *options[static WORKER_OPTIONS_MAX]) {
+static size_t worker_count_words(Worker *worker, const WorkerMessage *add) {
         const char *p = add->items, *end = p + add->head.n_items;
         size_t n = 0;
 
-        while (p < end) {
-                if (n == WORKER_OPTIONS_MAX || !memchr(p, '\0', (size_t)(end - p)))
-                        worker_refuse(worker, "not a list of options");
-                options[n++] = (char *)p;
+        for (; p < end; ++n) {
+                if (!*p || !memchr(p, '\0', (size_t)(end - p)))
+                        worker_refuse(worker, "not a list of words");
                 p += strlen(p) + 1;
         }
         return n;
 }
 
+/* Return: how many of one kind were added to @words. */
+static size_t worker_find_words(const WorkerMessage *add, WorkerWord word, char **words) {
+        const char *p = add->items, *end = p + add->head.n_items;
+        size_t n = 0;
+
+        for (; p < end; p += strlen(p) + 1)
+                if (*p == (char)word)
+                        words[n++] = (char *)p + 1;
+        return n;
+}
+
 static int worker_on_module_add(Worker *worker, const WorkerMessage *add) {
+        _cleanup_(freep) char **words = calloc(worker_count_words(worker, add) + 1, sizeof(*words));
         bool builtin = add->head.detail == GPUQ__V1__FORMAT__BUILTIN;
-        char *options[WORKER_OPTIONS_MAX];
         CompileRequest request = {
                 .format = (Gpuq__V1__Format)add->head.detail,
                 .fd = builtin ? -1 : worker_take_fd(worker),
                 .length = add->head.number,
                 .name = builtin ? "builtin" : (char *)add->text,
-                .options = options,
-                .n_options = worker_find_options(worker, add, options),
         };
+
+        if (!words)
+                return -ENOMEM;
+        request.options = words;
+        request.n_options = worker_find_words(add, WORKER_WORD_OPTION, words);
+        request.kernels = words + request.n_options;
+        request.n_kernels = worker_find_words(add, WORKER_WORD_KERNEL, words + request.n_options);
 
         if (modules_find(&worker->modules, add->head.id))
                 worker_refuse(worker, "a module that already exists");
+        if (worker_find_words(add, WORKER_WORD_HEADERS,
+                              words + request.n_options + request.n_kernels))
+                request.headers = words[request.n_options + request.n_kernels];
         return module_add(&worker->modules, add->head.id, &request);
 }
 

@@ -62,6 +62,9 @@ static void module_free(Module *module) {
         compiled_free(module->compiled);
         free(module->data);
         free(module->log);
+        for (char **symbol = module->named; symbol && *symbol; ++symbol)
+                free(*symbol);
+        free(module->named);
         failure_clear(&module->failure);
         free(module);
 }
@@ -175,6 +178,20 @@ static int module_on_load(QuiesceTask *task, void *userdata) {
         return 0;
 }
 
+/* Per module: another with an equal image may have named other kernels. */
+static int module_copy_named(Module *module, const Compiled *compiled) {
+        module->named = calloc(compiled->n_named + 1, sizeof(*module->named));
+        if (!module->named)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < compiled->n_named; ++i) {
+                module->named[i] = strdup(compiled->named[i]);
+                if (!module->named[i])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 static void module_on_compiled(void *userdata, Compiled *compiled, void *data,
                                const Failure *failure) {
         Module *module = userdata;
@@ -189,6 +206,12 @@ static void module_on_compiled(void *userdata, Compiled *compiled, void *data,
 
         module->compiled = compiled;
         module->data = data;
+        if (module_copy_named(module, compiled) < 0) {
+                failure_set(&module->failure, GPUQ__V1__CODE__E_MEMORY,
+                            "the worker is out of memory");
+                module_fail(module);
+                return;
+        }
         if (compiled->log[0])
                 module->log = strdup(compiled->log);
         if (module->log)

@@ -32,6 +32,7 @@ struct Module {
         ModuleState state;
         Failure failure;
         char *log;       /* warnings, or NULL */
+        char **named;    /* symbols of the kernels that its client names, then NULL; or NULL */
         unsigned n_uses; /* jobs, waiting and in flight */
         bool dropped;    /* freed when it has no users */
         bool is_builtin; /* takes its image from modules->builtin */

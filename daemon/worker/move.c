@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "util/macro.h"
-#include "worker/symbol.h"
+#include "util/symbol.h"
 
 #define MOVE_THREADS     256u
 #define MOVE_BLOCK_BYTES (16u << 10) /* four vectors of 16 bytes a thread */

@@ -314,7 +314,7 @@ static int program_copy(ProgramBuilder *builder, const Gpuq__V1__Copy *message) 
         return 0;
 }
 
-static int program_fill(ProgramBuilder *builder, const Gpuq__V1__Fill *message) {
+static int program_fill(ProgramBuilder *builder, const Gpuq__V1__Fill *message, const char *what) {
         Step *step = &builder->program->steps[builder->program->n_steps];
         unsigned width = message->width;
         int r;
@@ -328,14 +328,14 @@ static int program_fill(ProgramBuilder *builder, const Gpuq__V1__Fill *message) 
                                    (unsigned long long)message->length, width);
 
         *step = (Step){.kind = STEP_FILL};
-        r = program_slice(builder, message->buffer, message->offset, message->length, true,
-                          "fill of", &step->fill.to);
+        r = program_slice(builder, message->buffer, message->offset, message->length, true, what,
+                          &step->fill.to);
         if (r)
                 return r;
         if (message->offset % width != 0 ||
             builder->input->buffers[message->buffer].alignment % width != 0)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                   "fill of buffer %u: offset %llu is not aligned to %u bytes",
+                                   "%s buffer %u: offset %llu is not aligned to %u bytes", what,
                                    message->buffer + 1, (unsigned long long)message->offset, width);
         if (message->length == 0)
                 return 0;
@@ -348,6 +348,37 @@ static int program_fill(ProgramBuilder *builder, const Gpuq__V1__Fill *message) 
         return 0;
 }
 
+/* The device's word does not change while the program is kept, so it becomes a fill. */
+static int program_occupancy(ProgramBuilder *builder, const Gpuq__V1__Occupancy *message) {
+        Gpuq__V1__Launch limits = GPUQ__V1__LAUNCH__INIT;
+        Gpuq__V1__Fill fill = GPUQ__V1__FILL__INIT;
+        const ProgramKernel *kernel = NULL;
+        ProgramLaunch launch = {0};
+        int r;
+
+        r = program_kernel(builder, message->kernel, "kernel", &kernel);
+        if (r)
+                return r;
+        r = image_function(kernel->image, kernel->name, &launch.function, builder->failure);
+        if (r)
+                return r;
+        limits.grid_x = 1;
+        limits.block_x = message->threads;
+        limits.shared_bytes = message->shared_bytes;
+        r = geometry_check(&launch, &limits, builder->context, builder->failure);
+        if (r)
+                return r;
+        r = function_resident_blocks(launch.function, builder->context->cu, 1, message->threads,
+                                     message->shared_bytes, &fill.value, builder->failure);
+        if (r)
+                return r;
+
+        fill.buffer = message->buffer;
+        fill.offset = message->offset;
+        fill.length = fill.width = sizeof(fill.value);
+        return program_fill(builder, &fill, "occupancy to");
+}
+
 static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation *operation) {
         if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
                 builder->program->launches_only = false;
@@ -358,10 +389,13 @@ static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation 
                 case GPUQ__V1__OPERATION__WHAT_COPY:
                         return program_copy(builder, operation->copy);
                 case GPUQ__V1__OPERATION__WHAT_FILL:
-                        return program_fill(builder, operation->fill);
+                        return program_fill(builder, operation->fill, "fill of");
+                case GPUQ__V1__OPERATION__WHAT_OCCUPANCY:
+                        return program_occupancy(builder, operation->occupancy);
                 default:
                         return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                           "the operation is neither a launch, a copy nor a fill");
+                                           "the operation is neither a launch, a copy, a fill "
+                                           "nor a question for the occupancy");
         }
 }
 

@@ -30,7 +30,7 @@ typedef enum WorkerMessageKind {
                 1, /* id, number: bytes, detail: Place. A host memfd to map, or device memory to import */
         TO_WORKER_ARENA_MAKE, /* id, number: bytes. Make device memory, zero it, answer ARENA_MADE */
         TO_WORKER_ARENA_DROP, /* id. No job in flight or to come uses it */
-        TO_WORKER_MODULE_ADD, /* id, number: bytes of the image, detail: Format, text: name, items: options, a NUL behind each */
+        TO_WORKER_MODULE_ADD, /* id, number: bytes of the image, detail: Format, text: name, items: words, a WorkerWord before and a NUL behind each */
         TO_WORKER_MODULE_DROP, /* id */
         TO_WORKER_JOBS,        /* items: WorkerJob and its parts, one after the other */
         TO_WORKER_STOP,        /* issue nothing more, answer STOPPED, exit */
@@ -46,6 +46,13 @@ typedef enum WorkerMessageKind {
         FROM_WORKER_STOPPED, /* the worker exits next. Error, detail, more: assert text, items: WorkerInFlight, all without an end so far */
         FROM_WORKER_STATS, /* number: bytes of device memory in use, id: those in use by all programs, more: what all jobs wait for, items: bytes of a gpuq.v1.WorkerCounters */
 } WorkerMessageKind;
+
+/* What a word of MODULE_ADD is. */
+typedef enum WorkerWord {
+        WORKER_WORD_OPTION = 'o',  /* of the compiler */
+        WORKER_WORD_KERNEL = 'k',  /* a kernel that the client names */
+        WORKER_WORD_HEADERS = 'h', /* bytes of headers behind the image; one */
+} WorkerWord;
 
 typedef struct WorkerHead {
         uint32_t kind;   /* WorkerMessageKind */

@@ -100,9 +100,17 @@ static void report_fill_kernels(const ReportKernels *kernels, const Image *image
 
                 gpuq__v1__kernel_info__init(info);
                 info->name = (char *)function->name;
+                if (strcmp(function->symbol, function->name) != 0)
+                        info->symbol = (char *)function->symbol;
                 info->text = (char *)function->text;
                 info->kinds_known = function->kinds_known;
                 info->max_block = function->max_threads;
+                info->registers = function->n_registers;
+                info->shared_bytes = (uint32_t)function->static_shared;
+                info->const_bytes = function->n_const;
+                info->local_bytes = function->n_local;
+                info->ptx_version = function->ptx_version;
+                info->binary_version = function->binary_version;
                 info->parameters = pointer;
                 info->n_parameters = function->n_parameters;
                 for (size_t k = 0; k < function->n_parameters; ++k) {
@@ -114,11 +122,36 @@ static void report_fill_kernels(const ReportKernels *kernels, const Image *image
         }
 }
 
+/* An index that no kernel has stands for a symbol that the driver did not find. */
+static uint32_t report_find_function(const Image *image, const char *symbol) {
+        size_t i = 0;
+
+        while (i < image->n_functions && strcmp(image->functions[i].symbol, symbol) != 0)
+                ++i;
+        return (uint32_t)i;
+}
+
+/* Return: 0 or -ENOMEM. @ready->named is the caller's. */
+static int report_fill_named(Gpuq__V1__ModuleReady *ready, const Module *module) {
+        size_t n = 0;
+
+        while (module->named && module->named[n])
+                ++n;
+        ready->named = calloc(n + 1, sizeof(*ready->named));
+        if (!ready->named)
+                return -ENOMEM;
+
+        for (; ready->n_named < n; ++ready->n_named)
+                ready->named[ready->n_named] =
+                        report_find_function(module->image, module->named[ready->n_named]);
+        return 0;
+}
+
 static int report_module_ready(Outbox *outbox, const Module *module) {
         WorkerMessage added = {{.kind = FROM_WORKER_MODULE_ADDED, .id = module->id}};
         Gpuq__V1__ModuleReady ready = GPUQ__V1__MODULE_READY__INIT;
         _cleanup_(freep) uint8_t *packed = NULL;
-        _cleanup_(freep) void *memory = NULL;
+        _cleanup_(freep) void *memory = NULL, *named = NULL;
         ReportKernels kernels;
 
         memory = report_allocate_kernels(module->image, &kernels);
@@ -131,6 +164,9 @@ static int report_module_ready(Outbox *outbox, const Module *module) {
         ready.has_variables = module->image->has_variables;
         if (module->log)
                 ready.log = report_cut(module->log);
+        if (report_fill_named(&ready, module) < 0)
+                return -ENOMEM;
+        named = ready.named;
 
         packed = malloc(gpuq__v1__module_ready__get_packed_size(&ready));
         if (!packed)

@@ -16,10 +16,12 @@
 #include "compiler/cubin.h"
 #include "compiler/fatbin.h"
 #include "compiler/format.h"
+#include "compiler/headers.h"
 #include "compiler/options.h"
 #include "compiler/ptx.h"
-#include "compiler/ptx/translate.h"
 #include "input.h"
+#include "util/kernel-name.h"
+#include "util/symbol.h"
 
 static void must(bool is_so) {
         if (!is_so)
@@ -94,23 +96,6 @@ static void try_ptx(const uint8_t *data, size_t n_data) {
         must(again->n_kernels >= signature->n_kernels);
 }
 
-static bool every_variable(const PtxVariable *variable) {
-        return variable->n_initials % 2;
-}
-
-/* What is refused has a message of one line. */
-static void try_translation(const uint8_t *data, size_t n_data) {
-        _cleanup_(ptx_module_freep) PtxModule *module = NULL;
-        _cleanup_(freep) char *source = NULL, *error = NULL;
-        int r;
-
-        r = ptx_module_read((const char *)data, n_data, &module, &error);
-        if (r == 0)
-                r = ptx_translate(module, every_variable, &source, &error);
-        must(r == 0 || r == PTX_E_INVALID);
-        must(r == 0 ? source != NULL && !error : error && !strchr(error, '\n'));
-}
-
 static void try_compiled(const uint8_t *data, size_t n_data) {
         _cleanup_(compiled_freep) Compiled *compiled = NULL;
         size_t n = 0;
@@ -137,6 +122,33 @@ static void try_options(const uint8_t *data, size_t n_data) {
         (void)options_find_bad(&option, 1);
         (void)options_standard(&option, 1, 11);
         (void)options_fast_math(&option, 1);
+        (void)options_registers(&option, 1);
+        must(!options_folder(option) || options_is_path(options_folder(option)));
+}
+
+/* Two names, a NUL between them. */
+static void try_names(const uint8_t *data, size_t n_data) {
+        _cleanup_(freep) char *a = strndup((const char *)data, n_data);
+        size_t n_a = strlen(a);
+        _cleanup_(freep) char *b = n_a < n_data
+                                           ? strndup((const char *)data + n_a + 1, n_data - n_a - 1)
+                                           : strdup("f<int>");
+
+        must(kernel_name_equal(a, a) && kernel_name_equal(b, b));
+        must(kernel_name_equal(a, b) == kernel_name_equal(b, a));
+        (void)symbol_matches(a, b);
+        (void)name_matches(a, b);
+}
+
+static void try_headers(const uint8_t *data, size_t n_data) {
+        _cleanup_(freep) char *headers = malloc(n_data + 1);
+        Request request = {.headers = headers, .n_headers = n_data};
+
+        must(headers != NULL);
+        memcpy(headers, data, n_data);
+        headers[n_data] = '\0';
+        (void)headers_has(&request, headers, strlen(headers));
+        (void)headers_has(&request, "../a/b.h", 8);
 }
 
 /* An entry is written by ourselves, then something of it is other. */
@@ -169,12 +181,11 @@ static void try_cache(const uint8_t *data, size_t n_data) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_data) {
         static void (*const what[])(const uint8_t *data, size_t n_data) = {
-                try_format,  try_cubin, try_fatbin,      try_translation,
-                try_ptx,     try_ptx,   try_translation, try_compiled,
-                try_options, try_cache, try_translation,
+                try_format,  try_cubin, try_fatbin, try_ptx,     try_compiled,
+                try_options, try_cache, try_names,  try_headers,
         };
 
         if (n_data)
-                what[data[0] % 11](data + 1, n_data - 1);
+                what[data[0] % ARRAY_SIZE(what)](data + 1, n_data - 1);
         return 0;
 }

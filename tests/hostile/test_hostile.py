@@ -23,4 +23,7 @@ def test_no_attack_takes_anything_from_another_user():
         assert process.wait() == 0
     finally:
         process.terminate()  # it ends what it started
-        process.wait(place.PATIENCE_S)
+        try:
+            process.wait(place.PATIENCE_S)
+        finally:
+            process.kill()

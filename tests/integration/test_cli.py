@@ -339,6 +339,21 @@ def test_a_kernel_from_source_with_a_macro(gpuqd, source, save, tmp_path):
         numpy.testing.assert_array_equal(y, factor * x)
 
 
+def test_opencl_with_local_memory(gpuqd, tmp_path):
+    source = tmp_path / "reversed.cl"
+    source.write_text("""__kernel void f(__global const int *x, __global int *y, __local int *t)
+    {
+            int i = get_local_id(0);
+            t[i] = x[i];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            y[i] = t[get_local_size(0) - 1 - i];
+    }""")
+    numpy.save(tmp_path / "x.npy", numpy.arange(64, dtype=numpy.int32))
+    run_ok(gpuqd, "--block", "64", f"{source}:f", f"in:{tmp_path / 'x.npy'}", f"out:{tmp_path / 'y.npy'}:int32:64", "local:256")
+    assert (numpy.load(tmp_path / "y.npy") == numpy.arange(64)[::-1]).all()
+    assert_ends(gpuqd.run("run", f"{source}:f", "null", "null", "local:x"), 2, "`local:x': `x' is not a number of bytes")
+
+
 def test_a_checked_run_names_the_argument_and_the_line(gpuqd, source, save, tmp_path):
     x = save("x", numpy.ones(1000, "f4"))
     y = tmp_path / "y.npy"
@@ -443,6 +458,48 @@ def test_run_as_json(gpuqd, source, save, tmp_path):
     assert value["grid"] == [1, 1, 1] and value["block"] == [256, 1, 1]
     assert value["outputs"] == [{"argument": 2, "file": str(out), "dtype": "float32", "shape": [2, 3]}]
     assert value["gpu_ns"] > 0
+
+
+def test_an_instance_of_a_template_is_run_by_its_name(gpuqd, source, save):
+    code = source.with_name("template.cu")
+    code.write_text("namespace ns { template <class T, int N> __global__ void fill(T *out) { out[threadIdx.x] = N; } }\n"
+                    "extern \"C\" __global__ void plain(int *out) { out[0] = 1; }\n")
+    out = source.with_name("filled.npy")
+    run_ok(gpuqd, "--block", "8", f"{code}:ns::fill<float, 3>", f"out:{out}:f4:8")
+    assert (numpy.load(out) == numpy.full(8, 3, numpy.float32)).all()
+    run_ok(gpuqd, "--block", "1", f"{code}:plain", f"out:{out}:i4:1")
+    assert numpy.load(out)[0] == 1
+    assert_ends(gpuqd.run("run", f"{code}:fil<float, 3>", f"out:{out}:f4:8"), USAGE, "fil<float, 3>", "fill", "plain")
+
+
+def test_headers_are_read_by_the_command_and_not_by_the_daemon(gpuqd, source):
+    folder = source.with_name("inc")
+    folder.mkdir()
+    (folder / "far.h").write_text("#define FAR 7\n")
+    source.with_name("near.h").write_text("#include <far.h>\n#define NEAR FAR\n")
+    code = source.with_name("includes.cu")
+    code.write_text('#include "near.h"\nextern "C" __global__ void fill(int *out) { out[threadIdx.x] = NEAR; }\n')
+    out = source.with_name("filled.npy")
+    run_ok(gpuqd, "-I", folder, "--maxrregcount", "32", "--generate-line-info", "--block", "4", f"{code}:fill",
+           f"out:{out}:i4:4")
+    assert (numpy.load(out) == 7).all()
+    failed = gpuqd.run("run", f"{code}:fill", f"out:{out}:i4:4")
+    assert failed.returncode != OK and f"{source.with_name('near.h')}" in failed.stderr
+
+
+def test_kernels_of_a_file_are_listed_with_what_they_need(gpuqd, source):
+    code = source.with_name("listed.cu")
+    source.with_name("listed.h").write_text("#define SIZE 64\n")
+    code.write_text('#include "listed.h"\n__global__ void scale(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= SIZE; }\n')
+    listed = document(gpuqd.run("kernels", "--json", code))["kernels"]
+    assert [kernel["name"] for kernel in listed] == ["scale"] and listed[0]["symbol"] == "_Z5scalePfi"
+    assert listed[0]["max_threads_per_block"] == 1024 and listed[0]["num_regs"] > 0
+    assert [parameter["kind"] for parameter in listed[0]["parameters"]] == ["pointer", "i32"]
+    text = gpuqd.run("kernels", code).stdout.splitlines()
+    assert text[0].split() == ["KERNEL", "ARGUMENTS", "THREADS", "REGISTERS", "SHARED", "LOCAL"]
+    assert text[1].split()[:4] == ["scale", "pointer", "i32", "1024"]
+    assert_ends(gpuqd.run("kernels", code.with_name("none.cu")), USAGE, "none.cu", "cannot read")
+    assert_ends(gpuqd.run("kernels", code, code), USAGE, "unexpected argument")
 
 
 # ---- run, wrong ----

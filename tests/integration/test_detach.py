@@ -153,6 +153,26 @@ def test_fetch_waits_and_says_what_run_would_have(gpuqd, folder):
     numpy.testing.assert_array_equal(numpy.load(y), 2 * numpy.arange(1000, dtype=numpy.float32).reshape(10, 100))
 
 
+def test_names_and_headers_are_kept_with_the_job(gpuqd, folder):
+    source, out = folder / "k.cu", folder / "out.npy"
+    (folder / "size.h").write_text("#define SIZE 5\n")
+    source.write_text("""
+#include "size.h"
+template <class T> __global__ void fill(T *x)
+{
+        for (long long start = clock64(); clock64() - start < 1000000000;)
+                ;
+        x[threadIdx.x] = SIZE;
+}
+""")
+    job = detach(gpuqd, f"{source}:fill<float>", f"out:{out}:float32:4", "--block", "4")
+    (folder / "size.h").unlink()
+    kill_all(gpuqd)
+    gpuqd.start()  # it is interrupted, and its module compiled again
+    fetch(gpuqd, job)
+    assert (numpy.load(out) == 5).all()
+
+
 def test_inout_is_written_back_and_kept_until_then(gpuqd, folder):
     source, data = folder / "k.cu", folder / "data.npy"
     source.write_text(SOURCE)

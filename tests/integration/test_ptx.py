@@ -539,8 +539,7 @@ def refusal(client, body, head=HEAD):
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("body, wanted", [
-    ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%rd1];",
-     "line 7: the CPU driver cannot run wmma.load.a.sync"),
+    ("wgmma.fence.sync.aligned;", "line 7: the CPU driver cannot run wgmma.fence.sync"),
     ("tex.2d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [t, {%r1, %r2}];", "line 7: the CPU driver cannot run tex.2d"),
     ("add.strange.s32 %r1, %r2, %r3;", "cannot run add.strange.s32: it does not know .strange"),
     ("mov.u32 %r1, %no_such;", "it does not have \"%no_such\""),

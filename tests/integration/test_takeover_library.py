@@ -72,6 +72,23 @@ print("right", flush=True)
 """
 
 
+# Its kernel is compiled again by the next worker, with the header and the name that the daemon has kept.
+NAMED = """
+import numpy, sys
+import gpuq
+
+code = '#include "times.h"\\ntemplate <class T> __global__ void times(T *x) { x[threadIdx.x] *= TIMES; }'
+module = gpuq.module(code, names=["times<int>"], headers={"times.h": "#define TIMES 3\\n"})
+x = gpuq.array(numpy.arange(32, dtype=numpy.int32))
+module["times<int>"].run((1, 32), gpuq.InOut(x))
+print("idle", flush=True)
+sys.stdin.readline()
+module["times<int>"].run((1, 32), gpuq.InOut(x))
+assert (numpy.asarray(x) == 9 * numpy.arange(32)).all()
+print("right", flush=True)
+"""
+
+
 def kill_supervisor(daemon):
     pid = daemon.supervisor()
     os.kill(pid, signal.SIGKILL)
@@ -183,6 +200,17 @@ def test_a_python_program_that_was_idle_for_long_does_not_notice(start_gpuqd, fi
     until_taken_over(daemon, 1)
     over = time.monotonic() + 1
     until(lambda: time.monotonic() > over, "takeover_s to be over, whatever is waited for")
+    output, _nothing = started.communicate("go on\n", timeout=place.PATIENCE_S)
+    assert output == "right\n"
+    assert started.returncode == 0
+
+
+@pytest.mark.skipif(place.SANITIZED, reason="a sanitized library cannot be loaded into python3")
+def test_names_and_headers_of_a_module_outlive_the_supervisor(daemon, files):
+    started = start_python(daemon, files, NAMED, stdin=subprocess.PIPE)
+    assert started.stdout.readline() == "idle\n"
+    kill_supervisor(daemon)
+    until_taken_over(daemon, 1)
     output, _nothing = started.communicate("go on\n", timeout=place.PATIENCE_S)
     assert output == "right\n"
     assert started.returncode == 0

@@ -131,7 +131,7 @@ void build_end(gpuq_job *job, const uint8_t *end) {
         job->n_settled = job->n_buffers;
 }
 
-static int build_append(gpuq_job *job, const Gpuq__V1__Operation *operation) {
+int build_append(gpuq_job *job, const Gpuq__V1__Operation *operation) {
         size_t length = gpuq__v1__operation__get_packed_size(operation);
         uint8_t *p;
         int r;

@@ -37,6 +37,8 @@ int build_buffer(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction, u
  */
 int build_kernel(gpuq_job *job, gpuq_module *module, const char *name, bool owned,
                  uint32_t *ret_index);
+/** build_append() - pack an operation. Return: 0, or a GPUQ_E_. */
+int build_append(gpuq_job *job, const Gpuq__V1__Operation *operation);
 /** build_begin() - reserve memory for an operation of at most this many bytes. Return: 0, or a
  * GPUQ_E_. */
 int build_begin(gpuq_job *job, size_t n_bytes, uint8_t **ret_p);

@@ -233,6 +233,11 @@ static int prepared_find_scalar(const gpuq_prepared *prepared, const gpuq_set *s
 
                 if (scalar->operation != set->operation || scalar->argument != set->argument)
                         continue;
+                if (scalar->kind == GPUQ_LOCAL)
+                        return error_set(GPUQ_E_INVALID,
+                                         "argument %zu of operation %zu is local memory, whose "
+                                         "size a prepared job keeps",
+                                         set->argument + 1, set->operation + 1);
                 if (set->value.buffer || scalar->kind != set->value.kind ||
                     scalar->size != set->value.size)
                         return error_set(GPUQ_E_INVALID,

@@ -6,6 +6,7 @@
  * made a mistake returns the error. The worker checks them again.
  */
 
+#include <limits.h>
 #include <string.h>
 
 #include "proto/pack.h"
@@ -18,6 +19,8 @@
 #define LAUNCH_BYTES        (2 * PACK_PREFIX_BYTES + 12 * LAUNCH_NUMBER_BYTES) /* without its arguments */
 #define LAUNCH_ARG_BYTES    (PACK_PREFIX_BYTES + 2 * LAUNCH_NUMBER_BYTES) /* without its scalar */
 
+#define LAUNCH_LOCAL_ALIGN 16u /* of the largest type of OpenCL that PTX loads at once */
+
 static const char *launch_kind_name(unsigned kind) {
         static const char *const names[] = {
                 [GPUQ_BYTES] = "bytes",
@@ -29,6 +32,7 @@ static const char *launch_kind_name(unsigned kind) {
                 [GPUQ_I8] = "an 8-bit integer",
                 [GPUQ_I16] = "a 16-bit integer",
                 [GPUQ_WORD64] = "a buffer or a 64-bit integer",
+                [GPUQ_LOCAL] = "local memory",
                 [GPUQ_NULL] = "a null pointer",
         };
 
@@ -36,6 +40,8 @@ static const char *launch_kind_name(unsigned kind) {
 }
 
 static bool launch_kind_fits(unsigned wanted, unsigned given) {
+        if (wanted == GPUQ_LOCAL || given == GPUQ_LOCAL)
+                return wanted == given;
         if (wanted == given || wanted == GPUQ_BYTES)
                 return true;
         if (given == GPUQ_BYTES)
@@ -62,7 +68,8 @@ static int launch_check_arg(const Gpuq__V1__KernelInfo *kernel, size_t i, const 
                                  kernel->name, i + 1, wanted->size, launch_kind_name(wanted->kind),
                                  arg->size, launch_kind_name(arg->kind));
 
-        if (kernel->kinds_known && !launch_kind_fits(wanted->kind, arg->kind))
+        if ((kernel->kinds_known || arg->kind == GPUQ_LOCAL) &&
+            !launch_kind_fits(wanted->kind, arg->kind))
                 return error_set(GPUQ_E_INVALID, "%s: argument %zu must be %s, not %s",
                                  kernel->name, i + 1, launch_kind_name(wanted->kind),
                                  launch_kind_name(arg->kind));
@@ -126,6 +133,35 @@ static size_t launch_measure(const gpuq_arg *args, size_t n_args) {
         return n;
 }
 
+/* ---- local memory ---------------------------------------------------------- */
+
+static uint64_t local_align(uint64_t at) {
+        return (at + LAUNCH_LOCAL_ALIGN - 1) / LAUNCH_LOCAL_ALIGN * LAUNCH_LOCAL_ALIGN;
+}
+
+/* Where the shared memory of the caller and of the first @n arguments ends. */
+static uint64_t local_end(const gpuq_config *config, const gpuq_arg *args, size_t n) {
+        uint64_t at = config->shared_bytes;
+
+        for (size_t i = 0; i < n; i++)
+                if (args[i].kind == GPUQ_LOCAL)
+                        at = local_align(at) + args[i].value.u64;
+        return at;
+}
+
+static int launch_check_local(const gpuq_config *config, const gpuq_arg *args, size_t n_args) {
+        for (size_t i = 0; i < n_args; i++)
+                if (args[i].kind == GPUQ_LOCAL &&
+                    (args[i].value.u64 > UINT_MAX || local_end(config, args, i + 1) > UINT_MAX))
+                        return error_set(GPUQ_E_INVALID,
+                                         "argument %zu asks for %llu bytes of local memory, which "
+                                         "no device has",
+                                         i + 1, (unsigned long long)args[i].value.u64);
+        return 0;
+}
+
+/* ---- packing --------------------------------------------------------------- */
+
 /* The scalar is written even if it is 0 or empty, because it selects the member of a oneof. */
 static uint8_t *launch_pack_scalar(uint8_t *p, const gpuq_arg *arg) {
         const void *data = arg->kind == GPUQ_BYTES ? arg->value.bytes : &arg->value;
@@ -144,21 +180,26 @@ static uint8_t *launch_pack_buffer(uint8_t *p, uint32_t buffer) {
 }
 
 /* @p: where the arguments are written; afterwards their end. */
-static int launch_pack_args(gpuq_job *job, const gpuq_arg *args, size_t n_args, uint8_t **p) {
+static int launch_pack_args(gpuq_job *job, const gpuq_config *config, const gpuq_arg *args,
+                            size_t n_args, uint8_t **p) {
         uint8_t *begin, *end = *p;
         uint32_t buffer;
         int r;
 
         for (size_t i = 0; i < n_args; i++) {
+                gpuq_arg arg = args[i];
+
                 begin = pack_open(end, 9);
-                if (args[i].buffer) {
-                        r = build_buffer(job, args[i].buffer, args[i].direction, &buffer);
+                if (arg.buffer) {
+                        r = build_buffer(job, arg.buffer, arg.direction, &buffer);
                         if (r < 0)
                                 return r;
                         end = pack_close(begin, launch_pack_buffer(begin, buffer));
-                } else {
-                        end = pack_close(begin, launch_pack_scalar(begin, &args[i]));
+                        continue;
                 }
+                if (arg.kind == GPUQ_LOCAL)
+                        arg.value.u64 = local_align(local_end(config, args, i));
+                end = pack_close(begin, launch_pack_scalar(begin, &arg));
         }
         *p = end;
         return 0;
@@ -185,8 +226,8 @@ static int launch_pack(gpuq_job *job, uint32_t kernel, const gpuq_config *config
         p = pack_number(launch, 1, kernel);
         p = launch_pack_three(p, 2, config->grid);
         p = launch_pack_three(p, 5, config->block);
-        p = pack_number(p, 8, config->shared_bytes);
-        r = launch_pack_args(job, args, n_args, &p);
+        p = pack_number(p, 8, (uint32_t)local_end(config, args, n_args));
+        r = launch_pack_args(job, config, args, n_args, &p);
         if (r < 0)
                 return r;
 
@@ -212,6 +253,10 @@ static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
                 return r;
 
         r = launch_check_args(kernel, needs, args, n_args);
+        if (r < 0)
+                return r;
+
+        r = launch_check_local(config, args, n_args);
         if (r < 0)
                 return r;
 

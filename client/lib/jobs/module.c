@@ -16,7 +16,9 @@
 
 #include "call.h"
 #include "error.h"
+#include "headers.h"
 #include "place.h"
+#include "util/kernel-name.h"
 #include "util/near.h"
 #include "util/write_all.h"
 
@@ -141,10 +143,12 @@ static int module_load(gpuq_client *client, Gpuq__V1__ModuleLoad *load, gpuq_mod
         return r;
 }
 
-static int module_write(int fd, const void *image, size_t n_image) {
+static int module_write(int fd, const gpuq_code *code, const Headers *headers) {
         int r;
 
-        r = write_all(fd, image, n_image, 0);
+        r = write_all(fd, code->image, code->n_image, 0);
+        if (r == 0)
+                r = write_all(fd, headers->bytes, headers->n_bytes, (int64_t)code->n_image);
         if (r < 0)
                 return error_set(GPUQ_E_SYSTEM, "cannot write a module's image: %s", strerror(-r));
         if (fcntl(fd, F_ADD_SEALS, MODULE_SEALS) < 0)
@@ -153,17 +157,18 @@ static int module_write(int fd, const void *image, size_t n_image) {
 }
 
 /* Gives up the lock while it copies: an image may be many megabytes. */
-static int module_upload(gpuq_client *client, const void *image, size_t n_image, Upload *upload) {
+static int module_upload(gpuq_client *client, const gpuq_code *code, const Headers *headers,
+                         Upload *upload) {
         _cleanup_(closep) int fd = -1;
         int r;
 
-        r = place_image(client, n_image, &upload->id, &fd);
+        r = place_image(client, code->n_image + headers->n_bytes, &upload->id, &fd);
         if (r < 0)
                 return r;
 
         TAILQ_INSERT_TAIL(&client->modules->uploads, upload, uploads);
         pthread_mutex_unlock(&client->lock);
-        r = module_write(fd, image, n_image);
+        r = module_write(fd, code, headers);
         pthread_mutex_lock(&client->lock);
         if (r < 0) {
                 TAILQ_REMOVE(&client->modules->uploads, upload, uploads);
@@ -172,12 +177,12 @@ static int module_upload(gpuq_client *client, const void *image, size_t n_image,
         return r;
 }
 
-static int module_load_image(gpuq_client *client, Gpuq__V1__ModuleLoad *load, const void *image,
-                             gpuq_module **ret_module) {
+static int module_load_image(gpuq_client *client, Gpuq__V1__ModuleLoad *load, const gpuq_code *code,
+                             const Headers *headers, gpuq_module **ret_module) {
         Upload upload;
         int r;
 
-        r = module_upload(client, image, load->length, &upload);
+        r = module_upload(client, code, headers, &upload);
         if (r < 0)
                 return r;
 
@@ -208,44 +213,68 @@ static bool module_is_path(const char *image, size_t n_image) {
         return access(path, F_OK) == 0;
 }
 
-static int module_check(gpuq_format format, const void *image, size_t n_image, const char *name) {
-        if ((unsigned)format > GPUQ_FORMAT_FATBIN)
-                return error_set(GPUQ_E_INVALID, "unknown module format %d", (int)format);
-        if (!image || n_image == 0)
+static int module_check(const gpuq_code *code) {
+        if ((unsigned)code->format > GPUQ_FORMAT_FATBIN && code->format != GPUQ_FORMAT_OPENCL)
+                return error_set(GPUQ_E_INVALID, "unknown module format %d", (int)code->format);
+        if (!code->image || code->n_image == 0)
                 return error_set(GPUQ_E_INVALID, "the module's code is empty: pass CUDA C++ "
                                                  "source, PTX, a cubin or a fatbin");
-        if (module_is_path(image, n_image))
+        if (module_is_path(code->image, code->n_image))
                 return error_set(GPUQ_E_INVALID,
                                  "the module's code is \"%.*s\", which is a file name: read the "
                                  "file and pass its contents",
-                                 (int)n_image, (const char *)image);
-        if (name && strlen(name) > MODULE_NAME_MAX)
+                                 (int)code->n_image, (const char *)code->image);
+        if (code->name && strlen(code->name) > MODULE_NAME_MAX)
                 return error_set(GPUQ_E_INVALID, "the module's name is longer than %d bytes",
                                  MODULE_NAME_MAX);
         return 0;
 }
 
-int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image, size_t n_image,
-                     const char *const *options, const char *name, gpuq_module **ret_module) {
+static size_t module_count(const char *const *list) {
+        size_t n = 0;
+
+        while (list && list[n])
+                n++;
+        return n;
+}
+
+int gpuq_module_load_code(gpuq_client *client, const gpuq_code *code, gpuq_module **ret_module) {
+        _cleanup_(headers_clear) Headers headers = {0};
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
         int r;
 
+        r = module_check(code);
+        if (r == 0)
+                r = headers_collect(code, &headers);
+        if (r < 0)
+                return r;
         r = client_enter_open(client);
         if (r < 0)
                 return r;
 
-        r = module_check(format, image, n_image, name);
-        if (r < 0)
-                return client_leave(client, r);
+        load.format = (Gpuq__V1__Format)code->format;
+        load.length = code->n_image;
+        load.header_bytes = headers.n_bytes;
+        load.options = headers.options;
+        load.n_options = headers.n_options;
+        load.names = (char **)code->names;
+        load.n_names = module_count(code->names);
+        if (code->name)
+                load.name = (char *)code->name;
+        return client_leave(client, module_load_image(client, &load, code, &headers, ret_module));
+}
 
-        load.format = (Gpuq__V1__Format)format;
-        load.length = n_image;
-        load.options = (char **)options;
-        while (options && options[load.n_options])
-                load.n_options++;
-        if (name)
-                load.name = (char *)name;
-        return client_leave(client, module_load_image(client, &load, image, ret_module));
+int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image, size_t n_image,
+                     const char *const *options, const char *name, gpuq_module **ret_module) {
+        const gpuq_code code = {
+                .format = format,
+                .image = image,
+                .n_image = n_image,
+                .options = options,
+                .name = name,
+        };
+
+        return gpuq_module_load_code(client, &code, ret_module);
 }
 
 int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module) {
@@ -309,49 +338,102 @@ int module_find_checked(gpuq_module *module, gpuq_module **ret_checked) {
 
 /* ---- asking --------------------------------------------------------------------- */
 
-static int module_not_found(const gpuq_module *module, const char *name) {
-        _cleanup_(freep) char *names = NULL;
-        const Gpuq__V1__ModuleReady *ready = module->ready;
+static const char *module_kernel_name(const void *ready, size_t i) {
+        return ((const Gpuq__V1__ModuleReady *)ready)->kernels[i]->name;
+}
+
+static const char *module_kernel_symbol(const void *ready, size_t i) {
+        const Gpuq__V1__KernelInfo *kernel = ((const Gpuq__V1__ModuleReady *)ready)->kernels[i];
+
+        return *kernel->symbol ? kernel->symbol : kernel->name;
+}
+
+static KernelNames module_names(const gpuq_module *module) {
+        return (KernelNames){module->ready, module->ready->n_kernels, module_kernel_name,
+                             module_kernel_symbol};
+}
+
+static void module_list(FILE *file, const gpuq_module *module, const char *name, bool all) {
+        const KernelNames names = module_names(module);
         Near near = near_to(name);
-        size_t n_names = 0;
+        size_t n = 0;
+
+        for (size_t i = 0; i < names.n_kernels; i++) {
+                if (!all && !kernel_name_may_be(&names, i, name))
+                        continue;
+                fprintf(file, "%s%s", n++ > 0 ? ", " : "", module_kernel_name(module->ready, i));
+                near_offer(&near, module_kernel_name(module->ready, i));
+        }
+        if (n == 0)
+                fputs("none", file);
+        if (all && near.found)
+                fprintf(file, "; did you mean \"%s\"?", near.found);
+}
+
+static int module_not_found(const gpuq_module *module, const char *name, bool ambiguous) {
+        _cleanup_(freep) char *list = NULL;
+        size_t n_list = 0;
         FILE *file;
 
-        file = open_memstream(&names, &n_names);
+        file = open_memstream(&list, &n_list);
         if (!file)
                 return error_memory();
-
-        for (size_t i = 0; i < ready->n_kernels; i++) {
-                fprintf(file, "%s%s", i > 0 ? ", " : "", ready->kernels[i]->name);
-                near_offer(&near, ready->kernels[i]->name);
-        }
-        if (ready->n_kernels == 0)
-                fputs("none", file);
-        if (near.found)
-                fprintf(file, "; did you mean \"%s\"?", near.found);
+        module_list(file, module, name, !ambiguous);
         if (fclose(file) != 0)
                 return error_memory();
 
+        if (ambiguous)
+                return error_set(GPUQ_E_NOT_FOUND,
+                                 "the name \"%s\" is that of several kernels of the module: %s",
+                                 name, list);
+        if (strchr(name, '<'))
+                return error_set(GPUQ_E_NOT_FOUND,
+                                 "the module has no kernel \"%s\"; it has: %s (an instance of a "
+                                 "template must be named when the module is loaded)",
+                                 name, list);
         return error_set(GPUQ_E_NOT_FOUND, "the module has no kernel \"%s\"; it has: %s", name,
-                         names);
+                         list);
+}
+
+/* By a name of the load request, which may have typedefs and constants of the source in it. */
+static bool module_find_named(const gpuq_module *module, const char *name, size_t *ret_i) {
+        const Gpuq__V1__ModuleReady *ready = module->ready;
+
+        for (size_t i = 0; i < module->load->n_names && i < ready->n_named; i++)
+                if (ready->named[i] < ready->n_kernels &&
+                    kernel_name_equal(module->load->names[i], name)) {
+                        *ret_i = ready->named[i];
+                        return true;
+                }
+        return false;
+}
+
+static int module_find_index(const gpuq_module *module, const char *name, size_t *ret_i) {
+        const KernelNames names = module_names(module);
+        int r;
+
+        if (module_find_named(module, name, ret_i))
+                return 0;
+        r = kernel_name_find(&names, name, ret_i);
+        return r ? module_not_found(module, name, r == KERNEL_NAME_E_AMBIGUOUS) : 0;
 }
 
 int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInfo **ret_kernel,
                 const Need **ret_needs) {
         const Gpuq__V1__ModuleReady *ready = module->ready;
+        size_t i = module->last_found;
+        int r;
 
-        for (size_t n = 0, i = module->last_found; n < ready->n_kernels; n++, i++) {
-                if (i >= ready->n_kernels)
-                        i = 0;
-                if (strcmp(ready->kernels[i]->name, name) != 0)
-                        continue;
-
-                module->last_found = i;
-                *ret_kernel = ready->kernels[i];
-                *ret_needs = module->needs + module->first[i];
-                return 0;
+        if (i >= ready->n_kernels || strcmp(ready->kernels[i]->name, name) != 0) {
+                r = module_find_index(module, name, &i);
+                if (r < 0)
+                        return r;
         }
 
-        return module_not_found(module, name);
+        module->last_found = i;
+        *ret_kernel = ready->kernels[i];
+        *ret_needs = module->needs + module->first[i];
+        return 0;
 }
 
 size_t gpuq_module_n_kernels(const gpuq_module *module) {
@@ -374,8 +456,22 @@ int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel_info *re
                 .n_parameters = kernel->n_parameters,
                 .kinds_known = kernel->kinds_known,
                 .max_block = kernel->max_block,
+                .symbol = module_kernel_symbol(module->ready, i),
+                .attributes =
+                        {
+                                .registers = kernel->registers,
+                                .shared_bytes = kernel->shared_bytes,
+                                .const_bytes = kernel->const_bytes,
+                                .local_bytes = kernel->local_bytes,
+                                .ptx_version = kernel->ptx_version,
+                                .binary_version = kernel->binary_version,
+                        },
         };
         return 0;
+}
+
+int gpuq_module_find(const gpuq_module *module, const char *name, size_t *ret_i) {
+        return module_find_index(module, name, ret_i);
 }
 
 const char *gpuq_module_log(const gpuq_module *module) {

@@ -53,7 +53,7 @@ void module_unref(gpuq_module *module);
  */
 int module_find_checked(gpuq_module *module, gpuq_module **ret_checked);
 /**
- * module_find() - a kernel by name
+ * module_find() - a kernel by a name that was given when the module was loaded, or as util/kernel-name.h says
  * @ret_needs: of its parameters
  *
  * Return: 0, or GPUQ_E_NOT_FOUND with the names that are there.

@@ -155,7 +155,8 @@ static void print_instruction(Translator *t) {
         fputs("{ ", t->out);
         known = translate_memory(t, name) || translate_data(t, name) ||
                 translate_arithmetic(t, name) || translate_control(t, name) ||
-                translate_convert(t, name) || translate_warp(t, name);
+                translate_convert(t, name) || translate_warp(t, name) ||
+                translate_matrix(t, name) || translate_wmma(t, name) || translate_mbarrier(t, name);
         fputs(" }\n", t->out);
         if (!known)
                 translator_refuse(t, "%s", "");

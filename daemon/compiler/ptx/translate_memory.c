@@ -130,22 +130,11 @@ static const struct {
         {"max", "u32 s32 u64 s64"},
 };
 
-static bool has_type(const char *types, const char *type) {
-        size_t n = strlen(type);
-
-        for (const char *s = types; *s; s += strspn(s, " ")) {
-                if (strcspn(s, " ") == n && memcmp(s, type, n) == 0)
-                        return true;
-                s += strcspn(s, " ");
-        }
-        return false;
-}
-
 static const char *take_atomic(Translator *t, PtxType *ret_type) {
         for (size_t i = 0; i < ARRAY_SIZE(atomics); i++)
                 if (translator_take(t, atomics[i].operation)) {
                         *ret_type = translator_take_type(t);
-                        if (has_type(atomics[i].types, ptx_type_name(*ret_type)))
+                        if (translator_has(atomics[i].types, ptx_type_name(*ret_type)))
                                 return atomics[i].operation;
                         break;
                 }
@@ -230,6 +219,21 @@ static void print_isspacep(Translator *t) {
 
 /* ---- asynchronous copies --------------------------------------------------------------- */
 
+/* cp.async.mbarrier.arrive{.noinc}: without .noinc the barrier expects one arrival more first. */
+static void print_async_arrival(Translator *t) {
+        bool counts = translator_take(t, "noinc");
+        PtxSpace space = translator_take_space(t);
+
+        if (!translator_take(t, "arrive") || translator_take_type(t) != PTX_B64)
+                translator_refuse(t, "%s", "");
+        if (counts) {
+                fputs("(void)ptx_mbarrier_arrive(", t->out);
+                translator_address(t, translator_operand(t, 0), space);
+                fputs(", 1, 0)", t->out);
+        }
+        fputs(";", t->out);
+}
+
 /* The copy is done at once, so that waiting for it has nothing to do. */
 static void print_async(Translator *t) {
         size_t n = t->in->n_operands;
@@ -238,6 +242,10 @@ static void print_async(Translator *t) {
                 translator_refuse(t, "%s", "");
         if (translator_take_one(t, "commit_group wait_group wait_all")) {
                 fputs(";", t->out);
+                return;
+        }
+        if (translator_take(t, "mbarrier")) {
+                print_async_arrival(t);
                 return;
         }
         if (!translator_take_one(t, "ca cg") ||

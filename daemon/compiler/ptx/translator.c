@@ -83,6 +83,17 @@ const char *translator_take_one(Translator *t, const char *words) {
         return NULL;
 }
 
+bool translator_has(const char *words, const char *word) {
+        size_t n = strlen(word);
+
+        for (const char *s = words; *s; s += strspn(s, " ")) {
+                if (strcspn(s, " ") == n && memcmp(s, word, n) == 0)
+                        return true;
+                s += strcspn(s, " ");
+        }
+        return false;
+}
+
 PtxType translator_take_type(Translator *t) {
         for (size_t i = 1; i < t->n_parts; i++) {
                 PtxType type = t->taken[i] ? PTX_NONE : ptx_type_find(t->parts[i]);

@@ -44,6 +44,8 @@ void translator_fail(Translator *t, uint32_t line, const char *format, ...) _pri
 bool translator_take(Translator *t, const char *part);
 /** translator_take_one() - the one of these words that it has, or NULL. */
 const char *translator_take_one(Translator *t, const char *words);
+/** translator_has() - whether a word is one of these words. */
+bool translator_has(const char *words, const char *word);
 /** translator_take_type() - the next part that is a type, or PTX_NONE. */
 PtxType translator_take_type(Translator *t);
 
@@ -69,6 +71,9 @@ bool translate_convert(Translator *t, const char *name);
 bool translate_memory(Translator *t, const char *name);
 bool translate_control(Translator *t, const char *name);
 bool translate_warp(Translator *t, const char *name);
+bool translate_matrix(Translator *t, const char *name);
+bool translate_wmma(Translator *t, const char *name);
+bool translate_mbarrier(Translator *t, const char *name);
 /** translate_extern() - a call of a function that the CPU driver provides. Return: whether it does. */
 bool translate_extern(Translator *t, PtxToken name, const PtxOperand *returns,
                       const PtxOperand *params);

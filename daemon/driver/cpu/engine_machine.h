@@ -109,6 +109,7 @@ class Machine : public Engine {
         bool named_complete(uint32_t id);
         void group_check(uint32_t mask, uint32_t lane);
         uint32_t group_join(uint32_t warp, GpuqCpuWarp operation, uint32_t mask, uint32_t lane);
+        void group_call(const Group &group, const Thread *warp);
         bool group_complete(uint32_t warp, uint32_t at);
         void groups_lose(uint32_t warp, uint32_t lane);
         [[noreturn]] void group_stuck(uint32_t warp, const Group &group);

@@ -30,7 +30,7 @@
         "-fPIC", "-shared", "-fno-semantic-interposition", "-fno-strict-aliasing", "-pthread",     \
                 "-Wl,-Bsymbolic", "-Wl,-z,defs"
 
-#define GPUQ_CPU_IMAGE_VERSION 2u
+#define GPUQ_CPU_IMAGE_VERSION 3u
 #define GPUQ_CPU_IMAGE_SYMBOL  "gpuq_cpu_image"
 #define GPUQ_CPU_PRINTF        "gpuq_cpu_printf"
 #define GPUQ_CPU_VARIABLE      "gpuq_cpu." /* no name of C or of a library */
@@ -83,7 +83,13 @@ typedef enum GpuqCpuWarp {
         GPUQ_CPU_WARP_AND,
         GPUQ_CPU_WARP_OR,
         GPUQ_CPU_WARP_XOR,
+        GPUQ_CPU_WARP_CALL, /* nothing; the value is the address of a GpuqCpuCall */
 } GpuqCpuWarp;
+
+/* What lanes compute together: when all have come, one of their functions is called for all. */
+typedef struct GpuqCpuCall {
+        void (*call)(struct GpuqCpuCall *const calls[32]); /* by lane; NULL: it is not there */
+} GpuqCpuCall;
 
 typedef enum GpuqCpuBarrier {
         GPUQ_CPU_BARRIER_BLOCK,

@@ -24,8 +24,9 @@ static const char *const names[] = {
         "__reduce_and_sync()",
         "__reduce_or_sync()",
         "__reduce_xor_sync()",
+        "an instruction for matrices",
 };
-static_assert(sizeof(names) / sizeof(names[0]) == GPUQ_CPU_WARP_XOR + 1, "one name each");
+static_assert(sizeof(names) / sizeof(names[0]) == GPUQ_CPU_WARP_CALL + 1, "one name each");
 
 static uint32_t lowest(uint32_t mask) {
         return (uint32_t)__builtin_ctz(mask);
@@ -38,6 +39,7 @@ uint64_t Machine::group_result(const Group &group, const Thread *warp, uint32_t 
 
         switch (group.operation) {
                 case GPUQ_CPU_WARP_SYNC:
+                case GPUQ_CPU_WARP_CALL:
                         return 0;
                 case GPUQ_CPU_WARP_SHUFFLE:
                         return self.source < WARP && group.arrived >> self.source & 1
@@ -90,6 +92,20 @@ uint64_t Machine::group_result(const Group &group, const Thread *warp, uint32_t 
         return result;
 }
 
+/* One of the lanes' functions is called for all of them. */
+void Machine::group_call(const Group &group, const Thread *warp) {
+        GpuqCpuCall *calls[WARP] = {};
+
+        for (uint32_t rest = group.arrived; rest; rest &= rest - 1)
+                calls[lowest(rest)] = (GpuqCpuCall *)warp[lowest(rest)].value;
+        for (uint32_t rest = group.arrived; rest; rest &= rest - 1)
+                if (calls[lowest(rest)]->call != calls[lowest(group.arrived)]->call)
+                        leave_saying(CUDA_ERROR_LAUNCH_FAILED,
+                                     "the lanes of a warp are at different instructions for "
+                                     "matrices; all must be at the same.\n");
+        calls[lowest(group.arrived)]->call(calls);
+}
+
 /* If all of a group that still live have come, each gets its result. */
 bool Machine::group_complete(uint32_t warp, uint32_t at) {
         const Group &group = groups[warp * WARP + at];
@@ -98,6 +114,8 @@ bool Machine::group_complete(uint32_t warp, uint32_t at) {
         if ((group.mask & ~gone[warp]) != group.arrived)
                 return false;
 
+        if (group.operation == GPUQ_CPU_WARP_CALL)
+                group_call(group, lanes);
         for (uint32_t rest = group.arrived; rest; rest &= rest - 1) {
                 uint32_t lane = lowest(rest);
 

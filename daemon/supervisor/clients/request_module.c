@@ -11,6 +11,10 @@
 #include "registry.h"
 #include "proto/text.h"
 
+static bool module_fits(const Gpuq__V1__ModuleLoad *load, const Arena *image) {
+        return load->length <= image->size && load->header_bytes <= image->size - load->length;
+}
+
 /* A loaded module holds its image, which may be loaded again with other options. */
 static Arena *module_image_of_session(const Session *session, uint64_t id) {
         Opening *opening;
@@ -44,10 +48,12 @@ static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad 
         if (!arena_is_sealed_image(image))
                 return failure_new(FAILURE_INVALID, "the module's image is not sealed: it needs "
                                                     "F_SEAL_WRITE, F_SEAL_SHRINK and F_SEAL_GROW");
-        if (!load->length || load->length > image->size)
+        if (!load->length || !module_fits(load, image))
                 return failure_new(FAILURE_INVALID,
-                                   "the module's image has %llu bytes, but its arena has %llu",
+                                   "the module's image has %llu bytes and its headers have %llu, "
+                                   "but its arena has %llu",
                                    (unsigned long long)load->length,
+                                   (unsigned long long)load->header_bytes,
                                    (unsigned long long)image->size);
         *ret_image = image;
         return NULL;
@@ -60,7 +66,7 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
 
         if (load->format != GPUQ__V1__FORMAT__BUILTIN &&
             (!image || image->place != ARENA_IMAGE || image->user != session->submitter.user ||
-             !arena_is_sealed_image(image) || load->length > image->size))
+             !arena_is_sealed_image(image) || !module_fits(load, image)))
                 return failure_new(FAILURE_NOT_FOUND, "arena %llu is no longer a module image",
                                    (unsigned long long)load->image);
         if (!session->clients->resume_ops->claim_module(session->clients->takeover, session,
@@ -71,10 +77,23 @@ static Failure *module_check_resumed(Session *session, const Gpuq__V1__ModuleLoa
         return NULL;
 }
 
+static Failure *module_check_names(const Gpuq__V1__ModuleLoad *load) {
+        if (load->n_names > MODULE_NAMES)
+                return failure_new(FAILURE_INVALID, "%zu names of kernels; the limit is %u",
+                                   load->n_names, MODULE_NAMES);
+        for (size_t i = 0; i < load->n_names; ++i)
+                if (!*load->names[i] || !text_is_clean(load->names[i], MODULE_NAMES_MAX))
+                        return failure_new(FAILURE_INVALID,
+                                           "the name of a kernel must have 1 to %u printable bytes",
+                                           MODULE_NAMES_MAX);
+        return NULL;
+}
+
 static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load, ModuleSpec *spec) {
         size_t n_devices = session->engine->n_devices;
+        Failure *failure;
 
-        if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__BUILTIN)
+        if (load->format < GPUQ__V1__FORMAT__AUTO || load->format > GPUQ__V1__FORMAT__OPENCL)
                 return failure_new(FAILURE_INVALID, "unknown module format %d", load->format);
         if (!text_is_clean(load->name, MODULE_NAME_MAX))
                 return failure_new(FAILURE_INVALID,
@@ -83,6 +102,9 @@ static Failure *module_check(Session *session, const Gpuq__V1__ModuleLoad *load,
         if (load->n_options > MODULE_OPTIONS)
                 return failure_new(FAILURE_INVALID, "%zu compiler options; the limit is %u",
                                    load->n_options, MODULE_OPTIONS);
+        failure = module_check_names(load);
+        if (failure)
+                return failure;
         if (n_devices && load->device > n_devices)
                 return engine_no_device(session->engine, load->device - 1);
         if (load->module && session->is_resuming)
@@ -107,8 +129,14 @@ const char *session_on_module_load(Session *session, uint32_t serial,
         spec = (ModuleSpec){
                 .format = load->format,
                 .length = load->length,
-                .options = load->options,
-                .n_options = load->n_options,
+                .texts =
+                        {
+                                .options = load->options,
+                                .n_options = load->n_options,
+                                .names = load->names,
+                                .n_names = load->n_names,
+                                .n_header_bytes = load->header_bytes,
+                        },
                 .name = module_display_name(load),
                 .device = (int)load->device - 1,
                 .serial = serial,

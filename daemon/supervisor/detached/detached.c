@@ -62,7 +62,7 @@ uint64_t detached_bytes(const Detached *detached) {
                 n += stored->extents[i].length *
                      (stored->extents[i].read + stored->extents[i].written);
         for (size_t i = 0; i < stored->record->n_modules; ++i)
-                n += stored->record->modules[i]->length;
+                n += load_bytes(stored->record->modules[i]);
         return n;
 }
 

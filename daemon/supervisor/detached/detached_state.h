@@ -170,6 +170,10 @@ int detached_own(Detached *detached);
 void detached_destroy(Detached *detached);
 /** detached_find_key() - a job of @uid with this key. Return: NULL: there is none. */
 Detached *detached_find_key(const DetachedTable *table, uint32_t uid, uint64_t key);
+/** load_bytes() - of a module's image and the headers behind it. */
+static inline uint64_t load_bytes(const Gpuq__V1__ModuleLoad *load) {
+        return load->length + load->header_bytes;
+}
 /** detached_bytes() - its largest size on disk. */
 uint64_t detached_bytes(const Detached *detached);
 /** detached_record_bytes() - what its record takes here. */

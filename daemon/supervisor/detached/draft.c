@@ -48,8 +48,11 @@ static size_t draft_module(Draft *draft, const Module *module) {
         load->format = (Gpuq__V1__Format)module->format;
         load->image = module->image != NULL;
         load->length = module->image ? module->length : 0;
-        load->options = module->options;
-        load->n_options = module->n_options;
+        load->options = module->texts.options;
+        load->n_options = module->texts.n_options;
+        load->names = module->texts.names;
+        load->n_names = module->texts.n_names;
+        load->header_bytes = module->texts.n_header_bytes;
         load->name = module->name;
         draft->modules[i] = module;
         return draft->n_modules++;
@@ -111,7 +114,7 @@ static int draft_hold(Detached *detached, const Draft *draft, Gpuq__V1__Job *job
                         continue;
                 detached->arenas[detached->n_arenas++] = arena_ref(image);
                 detached->parts[detached->n_parts++] =
-                        (PayloadPart){image->fd, 0, draft->modules[i]->length};
+                        (PayloadPart){image->fd, 0, load_bytes(draft->list[i])};
         }
         extents_pack(extents, n, job);
         return stored_job_check(&detached->stored);

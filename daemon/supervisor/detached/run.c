@@ -41,7 +41,7 @@ static uint64_t detached_memory(const Detached *detached) {
         uint64_t n = detached_size(detached);
 
         for (size_t i = 0; i < record->n_modules; ++i)
-                n += record->modules[i]->length;
+                n += load_bytes(record->modules[i]);
         return n;
 }
 
@@ -375,8 +375,14 @@ static int link_module(Detached *detached, size_t i) {
                 .format = (int)load->format,
                 .image = detached->arenas[1 + i],
                 .length = load->length,
-                .options = load->options,
-                .n_options = load->n_options,
+                .texts =
+                        {
+                                .options = load->options,
+                                .n_options = load->n_options,
+                                .names = load->names,
+                                .n_names = load->n_names,
+                                .n_header_bytes = load->header_bytes,
+                        },
                 .name = load->name,
                 .device = -1,
                 .serial = detached->stored.number,
@@ -459,7 +465,7 @@ static int load_make_room(Detached *detached) {
         detached->n_parts = stored_job_parts(&detached->stored, false, detached->arenas[0]->fd,
                                              detached->parts);
         for (size_t i = 0; i < n_modules && r == 0; ++i) {
-                uint64_t length = record->modules[i]->length;
+                uint64_t length = load_bytes(record->modules[i]);
 
                 if (!record->modules[i]->image)
                         continue;

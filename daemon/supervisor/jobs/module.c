@@ -10,18 +10,49 @@
 #include "slot.h"
 #include "util/list.h"
 
-static int module_copy_options(Module *module, const ModuleSpec *spec) {
-        module->options = calloc(spec->n_options + 1, sizeof(char *));
-        if (!module->options)
+static int texts_copy_list(char *const *list, size_t n, char ***ret_copy, size_t *ret_n) {
+        char **copy;
+
+        copy = *ret_copy = calloc(n + 1, sizeof(*copy));
+        if (!copy)
                 return -ENOMEM;
 
-        for (size_t i = 0; i < spec->n_options; ++i) {
-                module->options[i] = strdup(spec->options[i]);
-                if (!module->options[i])
+        for (; *ret_n < n; ++*ret_n) {
+                copy[*ret_n] = strdup(list[*ret_n]);
+                if (!copy[*ret_n])
                         return -ENOMEM;
-                module->n_options++;
         }
         return 0;
+}
+
+/* @to is zeroed, and to be cleared also after an error. */
+static int texts_copy(ModuleTexts *to, const ModuleTexts *from) {
+        int r;
+
+        to->n_header_bytes = from->n_header_bytes;
+        r = texts_copy_list(from->options, from->n_options, &to->options, &to->n_options);
+        if (r < 0)
+                return r;
+        return texts_copy_list(from->names, from->n_names, &to->names, &to->n_names);
+}
+
+static void texts_clear_list(char **list, size_t n) {
+        for (size_t i = 0; i < n; ++i)
+                free(list[i]);
+        free(list);
+}
+
+static void texts_clear(ModuleTexts *texts) {
+        texts_clear_list(texts->options, texts->n_options);
+        texts_clear_list(texts->names, texts->n_names);
+}
+
+static uint64_t texts_list_bytes(char *const *list, size_t n) {
+        uint64_t n_bytes = 0;
+
+        for (size_t i = 0; i < n; ++i)
+                n_bytes += sizeof(char *) + strlen(list[i]) + 1;
+        return n_bytes;
 }
 
 static int module_copy(Module *module, const ModuleSpec *spec) {
@@ -34,7 +65,7 @@ static int module_copy(Module *module, const ModuleSpec *spec) {
         module->name = strdup(spec->name);
         if (!module->name)
                 return -ENOMEM;
-        return module_copy_options(module, spec);
+        return texts_copy(&module->texts, &spec->texts);
 }
 
 /* Rewrites the record after a change. */
@@ -63,11 +94,10 @@ static void module_resume(Module *module, const ModuleSpec *spec) {
 }
 
 static uint64_t module_text_bytes(const ModuleSpec *spec) {
-        uint64_t n_bytes = strlen(spec->name) + 1;
+        const ModuleTexts *texts = &spec->texts;
 
-        for (size_t i = 0; i < spec->n_options; ++i)
-                n_bytes += sizeof(char *) + strlen(spec->options[i]) + 1;
-        return n_bytes;
+        return strlen(spec->name) + 1 + texts_list_bytes(texts->options, texts->n_options) +
+               texts_list_bytes(texts->names, texts->n_names);
 }
 
 Failure *module_quota_failure(const User *user, const ModuleSpec *spec) {
@@ -108,7 +138,7 @@ int module_new(Submitter *submitter, const ModuleSpec *spec, Module **ret_module
         if (r < 0)
                 return r;
         if (user_charge(submitter->user, &module->charge, USER_MODULES, 1) == USER_E_QUOTA ||
-            user_charge(submitter->user, &module->texts, USER_RECORD_BYTES,
+            user_charge(submitter->user, &module->record_charge, USER_RECORD_BYTES,
                         module_text_bytes(spec)) == USER_E_QUOTA)
                 return MODULE_E_QUOTA;
 
@@ -233,13 +263,11 @@ static void module_free(Module *module) {
         module_stop_waiting(module);
         HASH_DEL(module->engine->modules, module);
         user_uncharge(&module->charge);
-        user_uncharge(&module->texts);
+        user_uncharge(&module->record_charge);
         user_release(module->user);
         ledger_drop(module->engine->ledger, LEDGER_MODULE, module->record);
         arena_unref(module->image);
-        for (size_t i = 0; i < module->n_options; ++i)
-                free(module->options[i]);
-        free(module->options);
+        texts_clear(&module->texts);
         free(module->name);
         free(module);
 }

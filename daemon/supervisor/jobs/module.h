@@ -26,7 +26,9 @@
 
 #define MODULE_NAME_MAX  256u
 #define MODULE_OPTIONS   64u
-#define MODULE_TRIES_MAX 3u /* workers that die while loading it, before it is to blame */
+#define MODULE_NAMES     512u  /* kernels that its client names */
+#define MODULE_NAMES_MAX 1024u /* bytes of each, as of a kernel of a job */
+#define MODULE_TRIES_MAX 3u    /* workers that die while loading it, before it is to blame */
 
 typedef struct Arena Arena;
 typedef struct Device Device;
@@ -74,12 +76,20 @@ enum {
         MODULE_E_QUOTA, /* see module_quota_failure() */
 };
 
+/* What it is compiled with. */
+typedef struct ModuleTexts {
+        char **options;
+        size_t n_options;
+        char **names; /* of kernels, as C++ expressions */
+        size_t n_names;
+        uint64_t n_header_bytes; /* behind the image, in its arena */
+} ModuleTexts;
+
 typedef struct ModuleSpec {
         int format;
         Arena *image; /* NULL: built-in */
         uint64_t length;
-        char *const *options;
-        size_t n_options;
+        ModuleTexts texts; /* borrowed */
         const char *name;
         int device; /* -1: any */
         uint32_t serial;
@@ -113,8 +123,7 @@ struct Module {
         int format;
         Arena *image;
         uint64_t length;
-        char **options;
-        size_t n_options;
+        ModuleTexts texts;
         char *name;
         uint64_t name_key; /* for the durations of its kernels */
 
@@ -126,7 +135,7 @@ struct Module {
         bool is_used;    /* a job may have changed its variables since they were loaded */
         bool is_resumed; /* from a resumed session: jobs may name it before it is READY */
         UserCharge charge;
-        UserCharge texts; /* its name and options */
+        UserCharge record_charge; /* its texts */
 };
 
 /** module_new() - LOADING, with its submitter's reference. Return: 0, MODULE_E_QUOTA, or -ENOMEM. */

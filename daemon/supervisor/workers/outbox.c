@@ -2,6 +2,7 @@
 #include "outbox.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,40 @@ static int outbox_send_arena(Channel *channel, WorkerMessageKind kind, const Are
         return protocol_send(channel, &message, kind == TO_WORKER_ARENA_ADD ? arena->fd : -1);
 }
 
+static char *outbox_write_words(char *p, WorkerWord word, char *const *list, size_t n) {
+        for (size_t i = 0; i < n; ++i) {
+                *p = (char)word;
+                p = stpcpy(p + 1, list[i]) + 1;
+        }
+        return p;
+}
+
+static size_t outbox_measure_words(char *const *list, size_t n) {
+        size_t n_bytes = 0;
+
+        for (size_t i = 0; i < n; ++i)
+                n_bytes += strlen(list[i]) + 2;
+        return n_bytes;
+}
+
+/* Return: NULL: no memory. */
+static char *outbox_make_words(const ModuleTexts *texts, uint32_t *ret_n_bytes) {
+        char *words, *p, number[24], *numbers[] = {number};
+
+        snprintf(number, sizeof(number), "%llu", (unsigned long long)texts->n_header_bytes);
+        words = p = malloc(outbox_measure_words(numbers, 1) +
+                           outbox_measure_words(texts->options, texts->n_options) +
+                           outbox_measure_words(texts->names, texts->n_names));
+        if (!words)
+                return NULL;
+
+        p = outbox_write_words(p, WORKER_WORD_HEADERS, numbers, 1);
+        p = outbox_write_words(p, WORKER_WORD_OPTION, texts->options, texts->n_options);
+        p = outbox_write_words(p, WORKER_WORD_KERNEL, texts->names, texts->n_names);
+        *ret_n_bytes = (uint32_t)(p - words);
+        return words;
+}
+
 static int outbox_send_module(Channel *channel, const Module *module) {
         WorkerMessage message = {
                 {
@@ -115,18 +150,12 @@ static int outbox_send_module(Channel *channel, const Module *module) {
                 },
                 .text = module->name,
         };
-        _cleanup_(freep) char *options = NULL;
-        size_t n_bytes = 0;
-        char *p;
+        _cleanup_(freep) char *words = NULL;
 
-        for (size_t i = 0; i < module->n_options; ++i)
-                n_bytes += strlen(module->options[i]) + 1;
-        message.items = options = p = malloc(n_bytes + 1);
-        if (!options)
+        words = outbox_make_words(&module->texts, &message.head.n_items);
+        if (!words)
                 return -ENOMEM;
-        for (size_t i = 0; i < module->n_options; ++i)
-                p = stpcpy(p, module->options[i]) + 1;
-        message.head.n_items = (uint32_t)n_bytes;
+        message.items = words;
         return protocol_send(channel, &message, module->image ? module->image->fd : -1);
 }
 

@@ -16,7 +16,7 @@ static int clear(void **state) {
 
 /* @words ends with NULL. */
 static int read_words(const char *const *words) {
-        char *argv[32] = {"run"};
+        char *argv[48] = {"run"};
         int argc = 1;
 
         for (; *words; words++)
@@ -41,7 +41,9 @@ static void everything_at_once_is_read(void **state) {
         assert_int_equal(READ("--grid", "3,2", "--block=64", "--shared", "48K", "--cluster", "2",
                               "--cooperative", "--priority", "-5", "--timeout", "0.5", "--label",
                               "mine", "--device", "1", "-DN=3", "-U", "M", "--std", "c++17",
-                              "--use_fast_math", "-q", "--json", "a.cu:add", "in:a.npy", "i32:-5"),
+                              "--use_fast_math", "-I", "inc", "--maxrregcount", "32", "-G",
+                              "--generate-line-info", "-q", "--json", "k/a.cu:add", "in:a.npy",
+                              "i32:-5"),
                          0);
         assert_memory_equal(options.config.grid, ((unsigned[]){3, 2, 1}), 12);
         assert_memory_equal(options.config.block, ((unsigned[]){64, 1, 1}), 12);
@@ -52,15 +54,20 @@ static void everything_at_once_is_read(void **state) {
         assert_int_equal(options.timeout_ms, 500);
         assert_string_equal(options.label, "mine");
         assert_int_equal(options.device, 1);
-        assert_int_equal(options.n_compiler, 4);
+        assert_int_equal(options.n_compiler, 9);
         assert_string_equal(options.compiler[0], "-DN=3");
         assert_string_equal(options.compiler[1], "-UM");
         assert_string_equal(options.compiler[2], "-std=c++17");
         assert_string_equal(options.compiler[3], "--use_fast_math");
-        assert_null(options.compiler[4]);
+        assert_string_equal(options.compiler[4], "-Iinc");
+        assert_string_equal(options.compiler[5], "-maxrregcount=32");
+        assert_string_equal(options.compiler[6], "-G");
+        assert_string_equal(options.compiler[7], "-lineinfo");
+        assert_string_equal(options.compiler[8], "-Ik/");
+        assert_null(options.compiler[9]);
         assert_true(options.quiet);
         assert_true(cli.json);
-        assert_string_equal(options.file, "a.cu");
+        assert_string_equal(options.file, "k/a.cu");
         assert_string_equal(options.kernel, "add");
         assert_int_equal(options.n_arguments, 2);
 }

@@ -101,7 +101,6 @@ static void assert_usage(const Verb *verb, const char *word, const char *words) 
 
 static void wrong_arguments_are_refused_without_a_daemon(void **state) {
         assert_usage(&verb_status, "x", "unexpected argument");
-        assert_usage(&verb_kernels, "x", "unexpected argument");
         assert_usage(&verb_queue, "x", "unexpected argument");
         assert_usage(&verb_queue, "--user=no-such-user!", "--user `no-such-user!'");
         assert_usage(&verb_top, "x", "unexpected argument");

@@ -41,7 +41,8 @@ static const char source[] =
         "extern \"C\" __global__ void plain(float4 *v) { v[0] = make_float4(1, 2, 3, N); }\n";
 
 /* Return: clang_compile()'s; the text is the caller's. */
-static int compile(const char *text, unsigned sm, Result *result, Ptx *ret_ptx) {
+static int compile_named(const char *text, unsigned sm, const char **kernels, size_t n_kernels,
+                         Result *result, Ptx *ret_ptx) {
         static const char *const options[] = {"-DN=4", "-std=c++17"};
         char work[] = "/tmp/gpuq-test-clang-XXXXXX";
         Request request = {
@@ -53,6 +54,8 @@ static int compile(const char *text, unsigned sm, Result *result, Ptx *ret_ptx) 
                 .n_image = strlen(text),
                 .options = options,
                 .n_options = ARRAY_SIZE(options),
+                .kernels = kernels,
+                .n_kernels = n_kernels,
                 .work = mkdtemp(work),
         };
         int r;
@@ -62,8 +65,97 @@ static int compile(const char *text, unsigned sm, Result *result, Ptx *ret_ptx) 
         if (r == BACKEND_E_MISSING)
                 return r; /* not on this machine */
         assert_int_equal(r, 0);
-        assert_string_equal(result->log ? result->log : "", "");
         return 0;
+}
+
+static int compile(const char *text, unsigned sm, Result *result, Ptx *ret_ptx) {
+        int r = compile_named(text, sm, NULL, 0, result, ret_ptx);
+
+        if (r == 0)
+                assert_string_equal(result->log ? result->log : "", "");
+        return r;
+}
+
+static const char templates[] =
+        "namespace ns { template <class T, unsigned n> __global__ void reduce(T *p) { p[0] = n; } "
+        "}\n"
+        "template <typename T> __global__ void my_sqrt(T *p) { p[0] = p[1]; }\n"
+        "typedef float real;\n"
+        "extern \"C\" __global__ void plain(int *p) { p[0] = 1; }";
+
+static void named_instances(unsigned sm) {
+        const char *kernels[] = {"ns::reduce<int, 256>", "plain", "&my_sqrt<real>"};
+        _cleanup_(result_freep) Result *result = NULL;
+        const Request request = {.sm = sm, .name = "my.cu"};
+        Ptx ptx = {};
+
+        assert_int_equal(result_new(&result), 0);
+        if (compile_named(templates, sm, kernels, 3, result, &ptx) == BACKEND_E_MISSING)
+                return;
+
+        assert_string_equal(result->log ? result->log : "", "");
+        assert_string_equal(result->named[0], "_ZN2ns6reduceIiLj256EEEvPT_");
+        assert_string_equal(result->named[2], "_Z7my_sqrtIfEvPT_");
+        assert_null(strstr(ptx.text, "gpuq_instance"));
+        assert_int_equal(ptx_scan(ptx.text, ptx.n_text, result->signature), 0);
+        assert_int_equal(result->signature->n_kernels, 3);
+        assert_int_equal(result->signature->n_variables, 0);
+        if (sm)
+                assert_int_equal(link_image(&request, result, FORMAT_PTX, ptx.text, ptx.n_text), 0);
+        free(ptx.text);
+        if (result->status != COMPILED_NO_COMPILER)
+                assert_int_equal(result->status, COMPILED_OK);
+}
+
+static void clang_makes_the_instances_that_are_named(void **state) {
+        named_instances(90);
+        named_instances(0);
+}
+
+/* Headers that are included without need. */
+static const char standard[] =
+        "#include <stdint.h>\n#include <stdlib.h>\n#include <time.h>\n#include <sys/types.h>\n"
+        "#include <cmath>\n#include <cstdio>\n#include <ctime>\n#include <type_traits>\n"
+        "#include <utility>\n#include <algorithm>\n#include <limits>\n#include <initializer_list>\n"
+        "template <class T> struct Wide : std::conditional<sizeof(T) == 4, double, T> {};\n"
+        "static_assert(std::is_same<typename Wide<float>::type, double>::value, \"wide\");\n"
+        "static_assert(std::is_integral_v<const uint> && !std::is_signed_v<uint>, \"unsigned\");\n"
+        "static_assert(std::is_same_v<std::common_type_t<int, float>, float>, \"common\");\n"
+        "static_assert(std::is_convertible_v<int, double> && !std::is_convertible_v<int *, int>, "
+        "\"\");\n"
+        "static_assert(std::is_same_v<std::decay_t<const int (&)[3]>, const int *>, \"decay\");\n"
+        "static_assert(std::numeric_limits<int>::max() == 2147483647, \"max\");\n"
+        "__global__ void k(float *x, uint n) {\n"
+        "  auto both = std::make_pair(n, 2.0f); std::swap(x[0], x[1]);\n"
+        "  for (int i : {1, 2, 3}) x[i] = std::max(x[i], std::sqrt(both.second));\n"
+        "  x[5] = std::numeric_limits<float>::infinity() + std::move(x[6]);\n"
+        "}\n";
+
+static void standard_headers_do_no_harm(void **state) {
+        for (unsigned sm = 0; sm <= 90; sm += 90) {
+                _cleanup_(result_freep) Result *result = NULL;
+                Ptx ptx = {};
+
+                assert_int_equal(result_new(&result), 0);
+                if (compile(standard, sm, result, &ptx) == BACKEND_E_MISSING)
+                        return;
+                assert_int_equal(result->status, COMPILED_OK);
+                free(ptx.text);
+        }
+}
+
+static void clang_tells_which_name_is_wrong(void **state) {
+        const char *kernels[] = {"my_sqrt<int>", "ns::reduc<int, 256>"};
+        _cleanup_(result_freep) Result *result = NULL;
+        Ptx ptx = {};
+
+        assert_int_equal(result_new(&result), 0);
+        if (compile_named(templates, 90, kernels, 2, result, &ptx) == BACKEND_E_MISSING)
+                return;
+
+        assert_int_equal(result->status, COMPILED_NO_KERNEL);
+        assert_non_null(strstr(result->log, "my.cu has no kernel \"ns::reduc<int, 256>\": "));
+        assert_non_null(strstr(result->log, "; it has: reduce, my_sqrt, plain"));
 }
 
 static void the_device_header_is_enough(void **state) {
@@ -165,6 +257,9 @@ static void for_the_cpu_it_has_the_library_and_the_translator_too(void **state) 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_device_header_is_enough),
+                cmocka_unit_test(clang_makes_the_instances_that_are_named),
+                cmocka_unit_test(clang_tells_which_name_is_wrong),
+                cmocka_unit_test(standard_headers_do_no_harm),
                 cmocka_unit_test(for_the_cpu_it_has_the_library_and_the_translator_too),
         };
 

@@ -15,6 +15,7 @@
 
 static const char signature[] = "pplw\t_Z1fIfEvPT_\tf<float>\t\n-\tg\tg\ttwo\\nlines\n?\th\th\t\n";
 static const char variables[] = "counter\ntable\n";
+static const char named[] = "g\n_Z1fIfEvPT_\n";
 
 static void pack(CompiledSections sections, void **ret_data, size_t *ret_n) {
         assert_int_equal(compiled_pack(&sections, ret_data, ret_n), 0);
@@ -30,6 +31,8 @@ static void pack_example(void **ret_data, size_t *ret_n) {
                                 .n_signature = strlen(signature),
                                 .variables = variables,
                                 .n_variables = strlen(variables),
+                                .named = named,
+                                .n_named = strlen(named),
                                 .sites = "load\t-\tld\n",
                                 .n_sites = 10},
              ret_data, ret_n);
@@ -59,6 +62,9 @@ static void what_is_packed_comes_back(void **state) {
         assert_false(c->kernels[2].kinds_known);
         assert_int_equal(c->n_variables, 2);
         assert_string_equal(c->variables[1], "table");
+        assert_int_equal(c->n_named, 2);
+        assert_string_equal(c->named[0], "g");
+        assert_string_equal(c->named[1], "_Z1fIfEvPT_");
         assert_string_equal(c->sites, "load\t-\tld\n");
 }
 
@@ -163,6 +169,23 @@ static void a_zero_byte_in_a_signature_is_broken(void **state) {
         assert_int_equal(compiled_parse(data, n, &c), COMPILED_E_BROKEN);
 }
 
+static void named_kernels_without_a_name_are_broken(void **state) {
+        static const char *const bad[] = {"a", "\n", "a\n\nb\n"};
+
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                _cleanup_(freep) void *data = NULL;
+                Compiled *c = NULL;
+                size_t n;
+
+                pack((CompiledSections){.image = "i",
+                                        .n_image = 1,
+                                        .named = bad[i],
+                                        .n_named = strlen(bad[i])},
+                     &data, &n);
+                assert_int_equal(compiled_parse(data, n, &c), COMPILED_E_BROKEN);
+        }
+}
+
 static void variables_without_a_name_are_broken(void **state) {
         static const char *const bad[] = {"a", "\n", "a\n\nb\n"};
 
@@ -207,6 +230,7 @@ int main(void) {
                 cmocka_unit_test(a_signature_that_is_not_one_is_broken),
                 cmocka_unit_test(a_zero_byte_in_a_signature_is_broken),
                 cmocka_unit_test(variables_without_a_name_are_broken),
+                cmocka_unit_test(named_kernels_without_a_name_are_broken),
                 cmocka_unit_test(any_changed_byte_never_crashes),
         };
 

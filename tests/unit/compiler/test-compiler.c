@@ -69,6 +69,9 @@ typedef struct Run {
         const void *image;
         size_t n_image; /* 0: image is text */
         const char *option;
+        const char *const *kernels; /* NULL-terminated, or NULL */
+        const char *headers;        /* the image is text, and they are behind it */
+        size_t n_headers;
         const char *timeout;
         const char *memory; /* MiB */
         bool use_cache;
@@ -88,7 +91,7 @@ static void run_finish(Run *run) {
 
 static void start(Run *run) {
         size_t n = run->n_image ? run->n_image : strlen(run->image);
-        char in[12], out[12];
+        char in[12], out[12], length[24], n_headers[24];
         const char *argv[ARGUMENTS_MAX] = {
                 getenv("GPUQ_COMPILER"),
                 "--target",
@@ -111,6 +114,16 @@ static void start(Run *run) {
         assert_int_equal(pwrite(run->in_fd, run->image, n, 0), n);
         snprintf(in, sizeof(in), "%d", run->in_fd);
         snprintf(out, sizeof(out), "%d", run->out_fd);
+        if (run->n_headers) {
+                assert_int_equal(pwrite(run->in_fd, run->headers, run->n_headers, n),
+                                 run->n_headers);
+                snprintf(length, sizeof(length), "%zu", n);
+                snprintf(n_headers, sizeof(n_headers), "%zu", run->n_headers);
+                argv[i++] = "--length";
+                argv[i++] = length;
+                argv[i++] = "--headers";
+                argv[i++] = n_headers;
+        }
         if (run->use_cache) {
                 argv[i++] = "--cache";
                 argv[i++] = cache;
@@ -122,6 +135,10 @@ static void start(Run *run) {
         if (run->memory) {
                 argv[i++] = "--memory";
                 argv[i++] = run->memory;
+        }
+        for (const char *const *kernel = run->kernels; kernel && *kernel; kernel++) {
+                argv[i++] = "--kernel";
+                argv[i++] = *kernel;
         }
         if (run->option) {
                 argv[i++] = "--";
@@ -215,6 +232,214 @@ static void source_becomes_a_cubin(void **state) {
         assert_memory_equal(c->image, "\177ELF", 4);
 }
 
+#define PTX(words)                                                                                 \
+        "//\n.version 6.0\n.target sm_60\n.address_size 64\n// " words                             \
+        "\n.visible .entry k(.param .u32 p)\n{\nret;\n}\n"
+
+/* ---- names of kernels ------------------------------------------------------------- */
+
+static const char templates[] =
+        "namespace ns {\n"
+        "template <class T, unsigned N> __global__ void reduce(T *p) { p[0] = N; }\n"
+        "typedef double real;\n"
+        "}\n"
+        "template <typename T> __global__ void __launch_bounds__(32) my_sqrt(T *p) { p[0] = p[1]; "
+        "}\n"
+        "extern \"C\" __global__ void plain(int *p) { p[0] = 1; }\n"
+        "__global__ void add(int *p, int n) { p[0] = n; }\n";
+
+static const char *const good_names[] = {
+        "ns::reduce<float, 256>", "my_sqrt<ns::real>", "plain", "add", "_Z3addPii", NULL,
+};
+static const char *const good_symbols[] = {
+        "_ZN2ns6reduceIfLj256EEEvPT_", "_Z7my_sqrtIdEvPT_", "plain", "_Z3addPii", "_Z3addPii",
+};
+
+static void assert_named(const Compiled *c) {
+        assert_string_equal(c->log, "");
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_named, ARRAY_SIZE(good_symbols));
+        for (size_t i = 0; i < ARRAY_SIZE(good_symbols); i++)
+                assert_string_equal(c->named[i], good_symbols[i]);
+        assert_int_equal(c->n_kernels, 4);
+        assert_string_equal(find(c, "ns::reduce<float, 256u>")->symbol, good_symbols[0]);
+        assert_int_equal(c->n_variables, 0);
+}
+
+static void templates_are_instantiated_by_name_for_the_cpu(void **state) {
+        COMPILE(.target = "cpu", .image = templates, .kernels = good_names);
+
+        assert_named(c);
+}
+
+static void so_they_are_for_a_gpu(void **state) {
+        COMPILE(.target = "sm_90", .image = templates, .kernels = good_names);
+
+        if (c->status == COMPILED_NO_COMPILER)
+                return; /* not on this machine */
+        assert_named(c);
+        assert_null(memmem(c->image, c->n_image, "gpuq_instance", strlen("gpuq_instance")));
+}
+
+static void assert_unknown(const char *const *kernels, const char *told) {
+        COMPILE(.target = "cpu", .image = templates, .kernels = kernels);
+
+        assert_int_equal(c->status, COMPILED_NO_KERNEL);
+        if (!strstr(c->log, told))
+                fail_msg("%s is not in: %s", told, c->log);
+        assert_non_null(strstr(c->log, "it has: "));
+        assert_non_null(strstr(c->log, "my_sqrt"));
+        assert_null(strstr(c->log, "\n"));
+}
+
+static void an_unknown_name_is_told_with_the_names_there_are(void **state) {
+        assert_unknown((const char *const[]){"plain", "my_sqr<int>", NULL},
+                       "did you mean \"my_sqrt<int>\"?");
+        assert_unknown((const char *const[]){"my_sqr<int>", NULL},
+                       "my.cu has no kernel \"my_sqr<int>\"");
+        assert_unknown((const char *const[]){"my_sqrt<No>", NULL}, "No");
+        assert_unknown((const char *const[]){"plan", NULL}, "did you mean \"plain\"?");
+        assert_unknown((const char *const[]){"my_sqrt", NULL}, "no kernel \"my_sqrt\"");
+        assert_unknown((const char *const[]){"_Z3addPi", NULL}, "no kernel \"_Z3addPi\"");
+}
+
+static void an_error_in_a_template_is_one_of_the_source(void **state) {
+        COMPILE(.target = "cpu",
+                .image = "\ntemplate <class T> __global__ void f(T t) { t.none(); }\n",
+                .kernels = (const char *const[]){"f<int>", NULL});
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_true(strstr(c->log, "my.cu:2:") || strstr(c->log, "my.cu(2)"));
+}
+
+static void ptx_has_the_names_of_its_kernels_only(void **state) {
+        static const char ptx[] = ".version 6.0\n.target sm_60\n.address_size 64\n"
+                                  ".entry _Z1fIiLi3EEvPT_(.param .u64 p) { ret; }\n";
+        COMPILE(.target = "cpu", .image = ptx,
+                .kernels = (const char *const[]){"f<int,0x3>", NULL});
+        _cleanup_(run_finish) Run other = {
+                .in_fd = -1,
+                .out_fd = -1,
+                .target = "cpu",
+                .image = ptx,
+                .kernels = (const char *const[]){"f<int, 4>", NULL},
+        };
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_string_equal(c->named[0], "_Z1fIiLi3EEvPT_");
+        c = compile(&other);
+        assert_int_equal(c->status, COMPILED_NO_KERNEL);
+        assert_non_null(strstr(c->log, "it has: f<int, 3>"));
+}
+
+static void other_names_are_another_entry_of_the_cache(void **state) {
+        const char *const first[] = {"my_sqrt<int>", NULL}, *const second[] = {"my_sqrt<char>",
+                                                                               NULL};
+
+        for (size_t i = 0; i < 3; i++) {
+                COMPILE(.target = "cpu", .image = templates, .kernels = i < 2 ? first : second,
+                        .use_cache = true);
+
+                assert_int_equal(c->status, COMPILED_OK);
+                assert_int_equal(!!(c->flags & COMPILED_FROM_CACHE), i == 1);
+                assert_string_equal(c->named[0], i < 2 ? "_Z7my_sqrtIiEvPT_" : "_Z7my_sqrtIcEvPT_");
+        }
+        (void)count_files(cache, true);
+}
+
+/* ---- headers ----------------------------------------------------------------------- */
+
+#define HEADERS(bytes) .headers = (bytes), .n_headers = sizeof(bytes)
+
+static const char includer[] =
+        "#include \"a.h\"\n#include <sub/b.h>\n__global__ void k(int *p) { p[0] = A + B; }\n";
+static const char included[] = "@/x/a.h\0#define A 1\n\0"
+                               "@/x/sub/b.h\0#include \"c.h\"\n\0"
+                               "@/x/sub/c.h\0#define B 2\n";
+
+static void headers_that_were_sent_are_included(void **state) {
+        COMPILE(.target = "cpu", .image = includer, HEADERS(included), .option = "-I@/x");
+
+        assert_string_equal(c->log, "");
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_kernels, 1);
+}
+
+static void so_they_are_from_their_root(void **state) {
+        COMPILE(.target = "sm_90", .image = includer,
+                HEADERS("a.h\0#define A 1\n\0sub/b.h\0#define B 2\n"));
+
+        if (c->status == COMPILED_NO_COMPILER)
+                return; /* not on this machine */
+        assert_string_equal(c->log, "");
+        assert_int_equal(c->status, COMPILED_OK);
+}
+
+static void a_result_depends_on_the_headers(void **state) {
+        for (size_t i = 0; i < 3; i++) {
+                static const char other[] = "@/x/a.h\0#define A 3\n\0@/x/sub/b.h\0#define B 2\n";
+                COMPILE(.target = "cpu", .image = includer, .option = "-I@/x", .use_cache = true,
+                        .headers = i < 2 ? included : other,
+                        .n_headers = i < 2 ? sizeof(included) : sizeof(other));
+
+                assert_int_equal(c->status, COMPILED_OK);
+                assert_int_equal(!!(c->flags & COMPILED_FROM_CACHE), i == 1);
+        }
+        assert_int_equal(count_files(cache, true), 2); /* and no work folder */
+}
+
+static void an_error_in_a_header_has_the_clients_path(void **state) {
+        COMPILE(.target = "cpu", .image = "#include <a.h>\n", HEADERS("@/x/a.h\0\nwrong;\n"),
+                .option = "-I@/x");
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_true(strstr(c->log, "/x/a.h:2:") || strstr(c->log, "/x/a.h(2)"));
+        assert_null(strstr(c->log, "@"));
+        assert_null(strstr(c->log, "headers/"));
+}
+
+static void assert_refused(const char *headers, size_t n_headers) {
+        COMPILE(.target = "cpu", .image = includer, .headers = headers, .n_headers = n_headers);
+
+        assert_int_equal(c->status, COMPILED_BAD_OPTION);
+}
+
+static void headers_elsewhere_are_refused(void **state) {
+        static const char *const names[] = {"/a.h", "../a.h", "a/../../b.h", "",
+                                            "a/",   "a//b",   ".",           "a\nb"};
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                char bytes[64];
+                int n = snprintf(bytes, sizeof(bytes), "%s%ctext%c", names[i], 0, 0);
+
+                assert_refused(bytes, n);
+        }
+        assert_refused("a\0text", sizeof("a\0text") - 1); /* its end is missing */
+        assert_refused("a", sizeof("a"));
+        assert_refused("a\0\0a/b\0", sizeof("a\0\0a/b\0"));
+}
+
+static void options_for_gpus_compile_for_both(void **state) {
+        static const char *const options[] = {"-maxrregcount=32", "-lineinfo", "-G"};
+
+        for (size_t i = 0; i < 4 * ARRAY_SIZE(options); i++) {
+                const bool is_ptx = i >= 2 * ARRAY_SIZE(options);
+                COMPILE(.target = i % 2 ? "sm_90" : "cpu",
+                        .image = is_ptx ? PTX("")
+                                        : "__global__ void k(float *p) { p[threadIdx.x] *= 2; }\n",
+                        .option = options[i / 2 % ARRAY_SIZE(options)]);
+
+                if (c->status == COMPILED_NO_COMPILER)
+                        continue; /* not on this machine */
+                assert_string_equal(c->log, "");
+                assert_int_equal(c->status, COMPILED_OK);
+                if (i == 5)
+                        assert_non_null(memmem(c->image, c->n_image, ".debug_info", 11));
+        }
+}
+
+/* ---- twins ------------------------------------------------------------------------- */
+
 static bool has_twin(const Compiled *c, const char *name) {
         char twin[128];
 
@@ -255,10 +480,6 @@ static void so_it_is_for_the_cpu(void **state) {
         assert_int_equal(c->n_kernels, 2);
         assert_false(c->flags & COMPILED_HAS_TWINS);
 }
-
-#define PTX(words)                                                                                 \
-        "//\n.version 6.0\n.target sm_60\n.address_size 64\n// " words                             \
-        "\n.visible .entry k(.param .u32 p)\n{\nret;\n}\n"
 
 static void ptx_is_linked_with_twins(void **state) {
         COMPILE(.target = "sm_90", .image = PTX(""), .fake_linker = true);
@@ -523,6 +744,18 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(source_becomes_an_image_for_the_cpu),
                 cmocka_unit_test(source_becomes_a_cubin),
+                cmocka_unit_test(templates_are_instantiated_by_name_for_the_cpu),
+                cmocka_unit_test(so_they_are_for_a_gpu),
+                cmocka_unit_test(an_unknown_name_is_told_with_the_names_there_are),
+                cmocka_unit_test(an_error_in_a_template_is_one_of_the_source),
+                cmocka_unit_test(ptx_has_the_names_of_its_kernels_only),
+                cmocka_unit_test(other_names_are_another_entry_of_the_cache),
+                cmocka_unit_test(headers_that_were_sent_are_included),
+                cmocka_unit_test(so_they_are_from_their_root),
+                cmocka_unit_test(a_result_depends_on_the_headers),
+                cmocka_unit_test(an_error_in_a_header_has_the_clients_path),
+                cmocka_unit_test(headers_elsewhere_are_refused),
+                cmocka_unit_test(options_for_gpus_compile_for_both),
                 cmocka_unit_test(kernels_have_twins_that_are_not_told),
                 cmocka_unit_test(a_kernel_that_is_called_like_a_twin_is_the_users),
                 cmocka_unit_test(so_it_is_for_the_cpu),

@@ -14,8 +14,24 @@
 
 static void what_is_documented_is_allowed(void **state) {
         static const char *const good[] = {
-                "-DA",        "-DA=1",      "-DA=a b\"c",  "-D_a9=",          "-UA",
-                "-std=c++17", "-std=c++20", "--std=c++14", "--use_fast_math", "-use_fast_math",
+                "-DA",
+                "-DA=1",
+                "-DA=a b\"c",
+                "-D_a9=",
+                "-UA",
+                "-std=c++17",
+                "-std=c++20",
+                "--std=c++14",
+                "--use_fast_math",
+                "-use_fast_math",
+                "-maxrregcount=1",
+                "--maxrregcount=255",
+                "-lineinfo",
+                "--generate-line-info",
+                "-G",
+                "--device-debug",
+                "-Iinc",
+                "-I@/home/me/my inc",
                 "--check",
         };
 
@@ -25,10 +41,39 @@ static void what_is_documented_is_allowed(void **state) {
 
 static void everything_else_is_not(void **state) {
         static const char *const bad[] = {
-                "",         "-D",          "-D9",        "-DA B=1",      "-DA\n",
-                "-U",       "-UA=1",       "-std=c++99", "-std=gnu++17", "-I/etc",
-                "-include", "/etc/passwd", "-O3",        "-fplugin=x",   "@file",
-                "-D-A",     "-o",          "-Wl,-x",     "-check",       "--check=1",
+                "",
+                "-D",
+                "-D9",
+                "-DA B=1",
+                "-DA\n",
+                "-U",
+                "-UA=1",
+                "-std=c++99",
+                "-std=gnu++17",
+                "-I/etc",
+                "-include",
+                "/etc/passwd",
+                "-O3",
+                "-fplugin=x",
+                "@file",
+                "-D-A",
+                "-o",
+                "-Wl,-x",
+                "-I",
+                "-I..",
+                "-Ia/../b",
+                "-I/",
+                "-Ia//b",
+                "-I.",
+                "-maxrregcount=",
+                "-maxrregcount=0",
+                "-maxrregcount=256",
+                "-maxrregcount=-1",
+                "-maxrregcount=9x",
+                "-g",
+                "-lineinfo=1",
+                "-check",
+                "--check=1",
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -51,6 +96,21 @@ static void the_last_standard_counts(void **state) {
         assert_false(options_fast_math(options, 4));
 }
 
+static void options_of_the_linker_are_found(void **state) {
+        static const char *const options[] = {"-maxrregcount=64", "-G", "--maxrregcount=32",
+                                              "-generate-line-info"};
+
+        assert_int_equal(options_registers(options, 4), 32);
+        assert_int_equal(options_registers(options, 2), 64);
+        assert_int_equal(options_registers(options + 1, 1), 0);
+        assert_true(options_debug(options, 4));
+        assert_false(options_debug(options, 1));
+        assert_true(options_line_info(options, 4));
+        assert_false(options_line_info(options, 3));
+        assert_string_equal(options_folder("-I@/inc"), "@/inc");
+        assert_null(options_folder("-DI"));
+}
+
 static void check_is_found(void **state) {
         static const char *const options[] = {"-DA", "--check"};
 
@@ -65,6 +125,7 @@ int main(void) {
                 cmocka_unit_test(everything_else_is_not),
                 cmocka_unit_test(the_first_bad_one_is_told),
                 cmocka_unit_test(the_last_standard_counts),
+                cmocka_unit_test(options_of_the_linker_are_found),
                 cmocka_unit_test(check_is_found),
         };
 

@@ -130,8 +130,9 @@ static void job_is_told_whole_however_long_its_names_are(void **state) {
         place_close(&place);
 }
 
-static void module_is_told_with_its_name_and_options(void **state) {
-        char *options[] = {"-O3", "", "--use_fast_math"};
+static void module_is_told_with_its_name_and_texts(void **state) {
+        char *options[] = {"-O3", "", "--use_fast_math"}, *names[] = {"f<int>", "o"};
+        static const char words[] = "h0\0o-O3\0o\0o--use_fast_math\0kf<int>\0ko";
         static Place place;
         WorkerMessage message;
         const uint8_t *data;
@@ -144,8 +145,7 @@ static void module_is_told_with_its_name_and_options(void **state) {
                 .format = GPUQ__V1__FORMAT__SOURCE,
                 .length = 99,
                 .name = "a.cu",
-                .options = options,
-                .n_options = 3,
+                .texts = {.options = options, .n_options = 3, .names = names, .n_names = 2},
         };
         assert_int_equal(outbox_push_module(&place.outbox, &place.module), 0);
         assert_int_equal(outbox_flush(&place.outbox, place.ours), 0);
@@ -156,15 +156,15 @@ static void module_is_told_with_its_name_and_options(void **state) {
         assert_int_equal(message.head.number, 99);
         assert_int_equal(message.head.detail, GPUQ__V1__FORMAT__SOURCE);
         assert_string_equal(message.text, "a.cu");
-        assert_int_equal(message.head.n_items, sizeof("-O3\0\0--use_fast_math"));
-        assert_memory_equal(message.items, "-O3\0\0--use_fast_math", message.head.n_items);
+        assert_int_equal(message.head.n_items, sizeof(words));
+        assert_memory_equal(message.items, words, sizeof(words));
         place_close(&place);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(job_is_told_whole_however_long_its_names_are),
-                cmocka_unit_test(module_is_told_with_its_name_and_options),
+                cmocka_unit_test(module_is_told_with_its_name_and_texts),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

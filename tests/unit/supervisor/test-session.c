@@ -60,16 +60,24 @@ static void send_open(FakeClient *client, uint64_t arena) {
         fake_send(client, &request);
 }
 
-static void send_load(FakeClient *client, uint64_t image, uint64_t length) {
+static void send_load_with(FakeClient *client, uint64_t image, uint64_t length,
+                           uint64_t header_bytes, char *name) {
         Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
 
         load.image = image;
         load.length = length;
+        load.header_bytes = header_bytes;
+        load.names = &name;
+        load.n_names = name != NULL;
         load.name = "mine.cu";
         request.body_case = GPUQ__V1__REQUEST__BODY_MODULE_LOAD;
         request.module_load = &load;
         fake_send(client, &request);
+}
+
+static void send_load(FakeClient *client, uint64_t image, uint64_t length) {
+        send_load_with(client, image, length, 0, NULL);
 }
 
 static void a_message_before_the_handshake_ends_the_connection(void **state) {
@@ -400,7 +408,17 @@ static void an_image_must_be_sealed_before_it_is_a_module(void **state) {
         assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
         close(fd);
         send_load(client, image, 101);
-        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "101 bytes, but its arena has 100");
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID,
+                          "101 bytes and its headers have 0, but its arena has 100");
+        send_load_with(client, image, 60, 41, NULL);
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID,
+                          "60 bytes and its headers have 41, but its arena has 100");
+        send_load_with(client, image, 60, UINT64_MAX, NULL);
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "its arena has 100");
+        send_load_with(client, image, 60, 40, "a\nb");
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "1 to 1024 printable bytes");
+        send_load_with(client, image, 60, 40, "");
+        fake_expect_error(client, GPUQ__V1__CODE__E_INVALID, "1 to 1024 printable bytes");
         fake->hold_modules = true;
         send_load(client, image, 100);
         fake_turn(fake);

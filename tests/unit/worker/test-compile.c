@@ -85,10 +85,16 @@ static void each_variable_reaches_the_compiler_once(void **state) {
 /* Command lines are for every user to read: there is nothing of a client's on this one. */
 static void command_line_tells_nothing_of_a_client(void **state) {
         char folder[] = "/tmp/test-compile-XXXXXX", command[64];
-        char *options[] = {(char *)"-DSECRET=1"};
+        char *options[] = {(char *)"-DSECRET=1"}, *kernels[] = {(char *)"SECRET<int>"};
         CompilerSettings settings = {.libexec = folder, .target = "cpu", .timeout_s = 60};
         CompileRequest request = {
-                .name = "secret.cu", .length = 4711, .options = options, .n_options = 1};
+                .name = "secret.cu",
+                .length = 4711,
+                .options = options,
+                .n_options = 1,
+                .kernels = kernels,
+                .n_kernels = 1,
+        };
         Compilers compilers;
         Outcome outcome = {};
         Compile *compile;

@@ -26,7 +26,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "arrays": ("Array", "array", "empty", "zeros"),
-    "argument": ("In", "InOut", "Out"),
+    "argument": ("In", "InOut", "Local", "Out"),
     "client": ("Client", "connect", "default_client"),
     "config": ("LaunchConfig",),
     "cupy_style": ("RawKernel", "RawModule"),
@@ -51,7 +51,7 @@ _WHERE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = sorted(_WHERE)
 
 if TYPE_CHECKING:
-    from .argument import In, InOut, Out
+    from .argument import In, InOut, Local, Out
     from .arrays import Array, array, empty, zeros
     from .client import Client, connect, default_client
     from .config import LaunchConfig

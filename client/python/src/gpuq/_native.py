@@ -24,14 +24,14 @@ from . import errors
 
 SONAME = "libgpuq.so.0"
 
-BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64, NULL = range(10)
+BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64, LOCAL, NULL = range(11)
 KIND_NAMES = ("bytes", "a buffer", "a 32-bit integer", "a 64-bit integer", "a float", "a double", "an 8-bit integer",
-              "a 16-bit integer", "a buffer or a 64-bit integer", "a null pointer")
+              "a 16-bit integer", "a buffer or a 64-bit integer", "local memory", "a null pointer")
 
 IN, OUT, INOUT, OUT_WHOLE = DIRECTIONS = range(4)
 BUILDING, PENDING, DONE, FAILED, CANCELLED = -1, 0, 2, 3, 4
 STATE_NAMES = {BUILDING: "building", PENDING: "pending", DONE: "done", FAILED: "failed", CANCELLED: "cancelled"}
-FORMATS = {None: 0, "c++": 1, "ptx": 2, "cubin": 3, "fatbin": 4}
+FORMATS = {None: 0, "c++": 1, "ptx": 2, "cubin": 3, "fatbin": 4, "opencl": 6}
 
 
 class Handle(ctypes.c_void_p):
@@ -67,9 +67,23 @@ class Parameter(ctypes.Structure):
     _fields_ = [("kind", c_int), ("size", c_size_t)]
 
 
+class Attributes(ctypes.Structure):
+    _fields_ = [(name, c_uint) for name in ("registers", "shared_bytes", "const_bytes", "local_bytes", "ptx_version",
+                                            "binary_version")]
+
+
 class KernelInfo(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("text", c_char_p), ("parameters", POINTER(Parameter)), ("n_parameters", c_size_t),
-                ("kinds_known", c_bool), ("max_block", c_uint)]
+                ("kinds_known", c_bool), ("max_block", c_uint), ("symbol", c_char_p), ("attributes", Attributes)]
+
+
+class Code(ctypes.Structure):
+    _fields_ = [("format", c_int), ("image", c_char_p), ("n_image", c_size_t), ("name", c_char_p), ("options", c_void_p),
+                ("names", c_void_p), ("headers", c_void_p), ("n_headers", c_size_t)]
+
+
+class Header(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("text", c_char_p)]
 
 
 class Result(ctypes.Structure):
@@ -167,7 +181,8 @@ _WAITING = {
     "buffer_new_uninitialized": (c_int, c_void_p, c_size_t, POINTER(c_void_p)),
     "buffer_new_device": (c_int, c_void_p, c_size_t, c_int, POINTER(c_void_p)),
     "buffer_open": (c_int, c_void_p, POINTER(BufferRef), POINTER(c_void_p)),
-    "module_load": (c_int, c_void_p, c_int, c_char_p, c_size_t, c_void_p, c_char_p, POINTER(c_void_p)),
+    "module_occupancy": (c_int, c_void_p, c_char_p, c_uint, c_uint, c_int, POINTER(c_uint)),
+    "module_load_code": (c_int, c_void_p, POINTER(Code), POINTER(c_void_p)),
     "module_builtin": (c_int, c_void_p, POINTER(c_void_p)),
     "submit": (c_int, c_void_p),
     "submit_many": (c_int, c_void_p, c_size_t),
@@ -196,6 +211,7 @@ _SHORT = {
     "buffer_device": (c_int, c_void_p),
     "buffer_free": (None, c_void_p),
     "module_n_kernels": (c_size_t, c_void_p),
+    "module_find": (c_int, c_void_p, c_char_p, POINTER(c_size_t)),
     "module_kernel": (c_int, c_void_p, c_size_t, POINTER(KernelInfo)),
     "module_log": (c_char_p, c_void_p),
     "module_has_variables": (c_bool, c_void_p),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In, Out, InOut, and the conversion of values to kernel arguments.
+"""In, Out, InOut, Local, and the conversion of values to kernel arguments.
 
 A Packer belongs to one parameter of one kernel. It converts a value to the 32 bytes of a `gpuq_arg`. It computes
 everything about its parameter when the kernel is created, so that a call only looks up a type. It also remembers the
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 import struct
 
 import numpy as np
@@ -65,6 +66,20 @@ class InOut(Argument):
 
     __slots__ = ()
     direction = native.INOUT
+
+
+class Local:
+    """Shared memory for a `__local` pointer of OpenCL C. `nbytes`: for each work-group."""
+
+    __slots__ = ("nbytes",)
+
+    def __init__(self, nbytes: int):
+        self.nbytes = operator.index(nbytes)
+        if not 0 <= self.nbytes < 1 << 32:
+            raise ValueError(f"nbytes must be a number of bytes, 0 or more, not {nbytes}")
+
+    def __repr__(self) -> str:
+        return f"Local({self.nbytes})"
 
 
 def _describe(value) -> str:
@@ -167,6 +182,8 @@ class Packer:
             return self._float(value)
         if value is None:
             return self._null()
+        if kind is Local:
+            return self._local(value)
         return self._other(value, keep)
 
     def _typed(self, value, letter: str) -> bytes:
@@ -179,6 +196,8 @@ class Packer:
     def _mismatch(self, given: str) -> TypeError:
         if self.kind == native.POINTER_KIND:
             return TypeError(f"{self.where} must be an array, not a {given}: wrap an array, as in gpuq.Out(a)")
+        if self.kind == native.LOCAL:
+            return TypeError(f"{self.where} must be local memory, not a {given}: use gpuq.Local(number of bytes)")
         advice = _ADVICE.get(self.kind) if self.kinds_known else f"a numpy scalar of {self.size} bytes"
         return TypeError(f"{self.where} cannot be a {given}" + (f"; use {advice}" if advice else ""))
 
@@ -222,6 +241,11 @@ class Packer:
         if self.size != 8 or not self.takes_buffer:
             raise self._mismatch("None")
         return _BY_LETTER["Q"][2].pack(0, 0, native.NULL, 8, 0)
+
+    def _local(self, value: Local) -> bytes:
+        if self.kind != native.LOCAL:
+            raise self._mismatch(repr(value))
+        return _BUFFER.pack(0, 0, native.LOCAL, 8, value.nbytes)
 
     def _other(self, value, keep: list) -> bytes:
         """Structs by value: numpy records, complex and half scalars, ctypes.Structure."""

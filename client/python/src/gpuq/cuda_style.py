@@ -17,10 +17,14 @@ class ProgramOptions:
     """
 
     def __init__(self, std: str | None = None, define_macro=None, undefine_macro=None, use_fast_math: bool = False,
-                 name: str | None = None, extra=()):
+                 name: str | None = None, extra=(), *, include_path=None, max_register_count: int | None = None,
+                 lineinfo: bool = False, device_code_debug: bool = False):
         self.name = name
+        folders = [include_path] if isinstance(include_path, (str, os.PathLike)) else include_path or ()
         self._options = [*([f"-std={std}"] if std else []), *(_macros("-D", define_macro)), *_macros("-U", undefine_macro),
-                         *(["--use_fast_math"] if use_fast_math else []), *extra]
+                         *(["--use_fast_math"] if use_fast_math else []), *(f"-I{os.fspath(folder)}" for folder in folders),
+                         *([f"-maxrregcount={max_register_count}"] if max_register_count else []),
+                         *(["-lineinfo"] if lineinfo else []), *(["-G"] if device_code_debug else []), *extra]
 
     def as_options(self) -> list[str]:
         """The options as a list of compiler arguments."""
@@ -46,13 +50,13 @@ class Program:
     def compile(self, target_type: str = "cubin", name_expressions=(), client=None) -> "ObjectCode":
         """Compile and load the program in the daemon.
 
-        `target_type` is ignored: the daemon compiles for its devices. `name_expressions` is ignored too: kernels are
-        found by the names in their declarations. Raises CompileError.
+        `target_type` is ignored: the daemon compiles for its devices. `name_expressions`: instances of templates to
+        compile; other kernels are found by the names in their declarations. Raises CompileError or NotFoundError.
         """
         options, name = self._options, None
         if isinstance(options, ProgramOptions):
             options, name = options.as_options(), options.name
-        return ObjectCode(self._code, self._type, options or (), name, client=client)
+        return ObjectCode(self._code, self._type, options or (), name, names=name_expressions, client=client)
 
     def close(self) -> None:
         """Does nothing: a Program holds no resources."""

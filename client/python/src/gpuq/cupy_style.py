@@ -7,13 +7,15 @@ from .argument import InOut
 from .arrays import Array
 from .config import LaunchConfig
 from .jobs import Job
+from .kernel import Attributes
 from .modules import Module
 
 
 class RawModule:
     """A module with CUDA C++ from `code`, or PTX or cubin from `path`. It is loaded at its first use.
 
-    `options`: compiler options; `client`: a Client, or None for the default client.
+    `options`: compiler options; `name_expressions`: instances of templates to compile, such as "my_sqrt<int>"; `client`: a
+    Client, or None for the default client.
     """
 
     def __init__(self, code: str | None = None, *, path: str | None = None, options=(), backend: str = "nvrtc",
@@ -27,6 +29,7 @@ class RawModule:
         self.code = code
         self.path = path
         self.options = tuple(options)
+        self.name_expressions = tuple(name_expressions or ())
         self.cooperative = enable_cooperative_groups
         self._client = client
         self._module = None
@@ -39,7 +42,8 @@ class RawModule:
             if code is None:
                 with open(self.path, "rb") as file:
                     code = file.read()
-            self._module = Module(code, None, self.options, self.path, client=self._client)
+            self._module = Module(code, None, self.options, self.path, names=self.name_expressions,
+                                  client=self._client)
         return self._module
 
     def compile(self, log_stream=None) -> None:
@@ -49,7 +53,7 @@ class RawModule:
             log_stream.write(log)
 
     def get_function(self, name: str) -> "RawKernel":
-        """Get a kernel by name."""
+        """Get a kernel by name, also one of `name_expressions`: see `Module.get_kernel`."""
         return RawKernel._of(self, name)
 
     def get_global(self, name: str):
@@ -57,22 +61,23 @@ class RawModule:
         return self.module.get_global(name)
 
     def __reduce__(self):
-        return _module, (self.code, self.path, self.options, self.cooperative)
+        return _module, (self.code, self.path, self.options, self.cooperative, self.name_expressions)
 
     def __repr__(self) -> str:
         return f"<gpuq.RawModule {self.path or 'of source'}{'' if self._module is None else ', loaded'}>"
 
 
-def _module(code, path, options, cooperative) -> RawModule:
-    return RawModule(code, path=path, options=options, enable_cooperative_groups=cooperative)
+def _module(code, path, options, cooperative, name_expressions=()) -> RawModule:
+    return RawModule(code, path=path, options=options, enable_cooperative_groups=cooperative,
+                     name_expressions=name_expressions)
 
 
-class RawKernel:
+class RawKernel(Attributes):
     """A kernel. The call `kernel(grid, block, args, shared_mem=0)` launches it and waits until it has ended."""
 
     def __init__(self, code: str, name: str, options=(), backend: str = "nvrtc", *, translate_cucomplex: bool = False,
                  enable_cooperative_groups: bool = False, jitify: bool = False, client=None):
-        self.raw_module = RawModule(code, options=options, translate_cucomplex=translate_cucomplex,
+        self.raw_module = RawModule(code, options=options, name_expressions=(name,) if "<" in name else (), translate_cucomplex=translate_cucomplex,
                                     enable_cooperative_groups=enable_cooperative_groups, jitify=jitify, client=client)
         self.name = name
 
@@ -88,6 +93,14 @@ class RawKernel:
     def kernel(self):
         """The Kernel."""
         return self.raw_module.module.get_kernel(self.name)
+
+    def _kernel_of(self):
+        return self.kernel
+
+    @property
+    def attributes(self) -> dict:
+        """See `Kernel.attributes`."""
+        return self.kernel.attributes
 
     def compile(self, log_stream=None) -> None:
         """Load the module now."""

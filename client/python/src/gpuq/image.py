@@ -26,9 +26,9 @@ KEPT_BYTES = 16 << 20
 
 
 class Facts:
-    """Properties of one kernel: `symbol`, `doc`, `parameters` as (kind, size), `kinds_known`, `max_block`."""
+    """Properties of one kernel: `symbol`, `doc`, `parameters` as (kind, size), `kinds_known`, `max_block`, `attributes`."""
 
-    __slots__ = ("symbol", "doc", "parameters", "kinds_known", "max_block")
+    __slots__ = ("symbol", "doc", "parameters", "kinds_known", "max_block", "attributes")
 
     def __init__(self, info: native.KernelInfo):
         self.symbol = native.decode(info.name)
@@ -37,16 +37,33 @@ class Facts:
         self.parameters = list(_PARAMETER.iter_unpack(packed))
         self.kinds_known = info.kinds_known
         self.max_block = info.max_block
+        told = info.attributes
+        self.attributes = {  # as CuPy names them
+            "max_threads_per_block": info.max_block,
+            "num_regs": told.registers,
+            "shared_size_bytes": told.shared_bytes,
+            "const_size_bytes": told.const_bytes,
+            "local_size_bytes": told.local_bytes,
+            "ptx_version": told.ptx_version,
+            "binary_version": told.binary_version,
+        }
+
+
+def _texts(texts: tuple) -> ctypes.Array:
+    return (c_char_p * (len(texts) + 1))(*(text.encode() for text in texts), None)
 
 
 class Image:
     """`code`: None for the built-ins; `kind`: a key of _native.FORMATS, or "builtin"."""
 
-    def __init__(self, code: bytes | None, kind: str | None, options: tuple, name: str | None):
+    def __init__(self, code: bytes | None, kind: str | None, options: tuple, name: str | None, names: tuple = (),
+                 headers: tuple = ()):
         self.code = code
         self.kind = kind
         self.options = options
         self.name = name
+        self.names = names
+        self.headers = headers  # pairs of a name and a text
         self._lock = threading.Lock()
         self._last = (0, None)  # epoch of the connection asked for last, and the handle there
         self._handles = {}  # by epoch
@@ -82,15 +99,28 @@ class Image:
             client._check(native.module_builtin(client._handle, byref(handle)))
             return handle
 
-        options = None
-        if self.options:
-            options = (c_char_p * (len(self.options) + 1))(*(option.encode() for option in self.options), None)
+        options, names = _texts(self.options), _texts(self.names)
+        headers = (native.Header * max(len(self.headers), 1))(*((name.encode(), text.encode())
+                                                                for name, text in self.headers))
         name = (self.name or "kernel.cu" if self.kind in (None, "c++") else self.name or "module").encode()
-        r, text = interruptibly(native.module_load, client._handle, native.FORMATS[self.kind], self.code, len(self.code),
-                                options, name, byref(handle))
+        code = native.Code(native.FORMATS[self.kind], self.code, len(self.code), name, ctypes.addressof(options),
+                           ctypes.addressof(names), ctypes.addressof(headers), len(self.headers))
+        code.kept = options, names, headers  # after a Ctrl-C the call goes on in its thread
+        r, text = interruptibly(native.module_load_code, client._handle, byref(code), byref(handle))
         if r < 0:
             raise client._error(r, text)
         return handle
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether an option names a folder, whose files may change while the code stays the same."""
+        return any(option.startswith(("-I", "-include-path", "--include-path")) for option in self.options)
+
+    def find(self, client, name: str) -> int:
+        """The index of a kernel in `facts`. Raises NotFoundError."""
+        i = ctypes.c_size_t()
+        native.check(native.module_find(self.handle_for(client), name.encode(), byref(i)))
+        return i.value
 
     def facts(self, client) -> list[Facts]:
         """The properties of all kernels."""
@@ -127,7 +157,7 @@ class Images:
                 self._kept.move_to_end(key)
         if image is None:
             image = Image(*key)
-        if not native.module_has_variables(image.handle_for(client)):
+        if not native.module_has_variables(image.handle_for(client)) and not image.reads_files:
             self._keep(key, image)
         return image
 

@@ -3,28 +3,45 @@
 
 from __future__ import annotations
 
+import math
+from ctypes import byref, c_uint
+
 import numpy as np
 
 from . import _native as native
-from .argument import Argument, Packer
+from .argument import Argument, Local, Packer
 from .config import LaunchConfig, as_config
 from .device import DeviceArray
 from .jobs import Job
+from .waiting import interruptibly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .prepared import Prepared
 
 
+class Attributes:
+    """Properties of a kernel as the device tells them, for a class with a `_kernel_of()` that returns the Kernel."""
+
+    max_threads_per_block = property(lambda self: self._kernel_of().attributes["max_threads_per_block"])
+    num_regs = property(lambda self: self._kernel_of().attributes["num_regs"])
+    shared_size_bytes = property(lambda self: self._kernel_of().attributes["shared_size_bytes"])
+    const_size_bytes = property(lambda self: self._kernel_of().attributes["const_size_bytes"])
+    local_size_bytes = property(lambda self: self._kernel_of().attributes["local_size_bytes"])
+    ptx_version = property(lambda self: self._kernel_of().attributes["ptx_version"])
+    binary_version = property(lambda self: self._kernel_of().attributes["binary_version"])
+
+
 class Kernel:
     """A kernel. Get it with `module.get_kernel(name)`. It is pickled as the code of its module and its name."""
 
-    def __init__(self, module, name: str, symbol: str, doc: str, parameters, kinds_known: bool, max_block: int,
+    def __init__(self, module, name: str, symbol: str, doc: str, parameters, kinds_known: bool, attributes: dict,
                  known=None):
         self.module = module
         self.name = name
         self.doc = doc
-        self.max_block = max_block
+        self.attributes = attributes  # of the device where the module was loaded first
+        self.max_block = attributes["max_threads_per_block"]
         self.kinds_known = kinds_known
         self._symbol = symbol.encode()
         if known is not None and len(known) != len(parameters):
@@ -59,6 +76,19 @@ class Kernel:
         """
         return Job(self.module.client, **options).launch(self, config, *args).prepare()
 
+    def occupancy(self, block, shmem_size: int = 0, *, device: int | None = None) -> int:
+        """How many blocks one multiprocessor of the device runs at once. A job asks the device, and waits for its turn.
+
+        `block`: an int or a tuple of up to three; `shmem_size`: bytes of dynamic shared memory.
+        """
+        client, blocks = self.module.client, c_uint()
+        n = math.prod(block) if isinstance(block, tuple) else block
+        r, text = interruptibly(native.module_occupancy, self.module._handle_for(client), self._symbol, n, shmem_size,
+                                -1 if device is None else device, byref(blocks))
+        if r < 0:
+            raise client._error(r, text)
+        return blocks.value
+
     def _config(self, config) -> LaunchConfig:
         return config if type(config) is LaunchConfig else as_config(config)
 
@@ -83,7 +113,7 @@ class Kernel:
         return b"".join(parts), len(parts)
 
     def _value(self, job: Job, packer: Packer, arg, keep: list) -> bytes:
-        if packer.kind == native.POINTER_KIND and arg is not None and not isinstance(arg, (int, float, np.generic)):
+        if packer.kind == native.POINTER_KIND and arg is not None and not isinstance(arg, (int, float, np.generic, Local)):
             return job._buffer(packer, arg, packer.bare(arg))
         return packer.scalar(arg, keep)
 

@@ -11,7 +11,7 @@ import numpy as np
 from . import _native as native
 from . import arrays
 from . import client as clients
-from . import errors, signature
+from . import signature
 from .convert import as_numpy, check_unmasked
 from .image import Image
 from .kernel import Kernel
@@ -36,20 +36,24 @@ class Module:
     kernel_class = Kernel
 
     def __init__(self, code: str | bytes, code_type: str | None = None, options=(), name: str | None = None, *,
-                 client=None):
+                 names=(), headers=None, client=None):
         self.client = client or clients.default_client()
         self._code = code.encode() if isinstance(code, str) else _bytes_of(code)
         self._type = _type_of(code_type)
         self._options = (options,) if isinstance(options, str) else tuple(options or ())
         self._name = name
-        self._fill(self.client._images.get(self.client, self._code, self._type, self._options, name))
+        self._names = (names,) if isinstance(names, str) else tuple(names or ())
+        self._headers = tuple(sorted(dict(headers or {}).items()))
+        self._fill(self.client._images.get(self.client, self._code, self._type, self._options, name, self._names,
+                                           self._headers))
 
     @classmethod
     def _of_builtins(cls, client) -> "Module":
         self = cls.__new__(cls)
         self.client = client
         self._code = None
-        self._type, self._options, self._name = "builtin", (), "builtin"
+        self._type, self._options, self._name, self._names = "builtin", (), "builtin", ()
+        self._headers = ()
         self._fill(Image(None, "builtin", (), "builtin"))
         return self
 
@@ -64,8 +68,8 @@ class Module:
 
     def _kernel(self, symbol: str) -> Kernel:
         facts, name = self._facts[symbol], self._name_of(symbol)
-        known = signature.of_builtin(symbol, facts.doc) if self._code is None else self._image.signatures().get(name)
-        kernel = self.kernel_class(self, name, symbol, facts.doc, facts.parameters, facts.kinds_known, facts.max_block, known)
+        known = signature.of_builtin(symbol, facts.doc) if self._code is None else self._image.signatures().get(_last(name))
+        kernel = self.kernel_class(self, name, symbol, facts.doc, facts.parameters, facts.kinds_known, facts.attributes, known)
         return self._kernels.setdefault(symbol, kernel)
 
     # ---- kernels ----
@@ -78,21 +82,14 @@ class Module:
     def get_kernel(self, name: str) -> Kernel:
         """Get a kernel by name. Raises NotFoundError.
 
-        A kernel without extern "C" can also be found by its unmangled name, if that is unambiguous.
+        `name`: one of the module's `names`; its mangled name; its C++ name with template arguments, which are compared
+        by meaning ("f<int, 256u>" is "f<int,256>"); or its plain name, with or without namespace, if no other kernel has it.
         """
         kernel = self._kernels.get(name)
-        if kernel is not None:
-            return kernel
-        symbols = [name] if name in self._facts else [symbol for symbol in self._facts if self._name_of(symbol) == name]
-        if len(symbols) == 1:
-            return self._kernels.get(symbols[0]) or self._kernel(symbols[0])
-        raise errors.NotFoundError(f'the module has no kernel "{name}"; it has: {", ".join(self._facts) or "none"}'
-                                   f"{self._meant(name)}")
-
-    def _meant(self, name: str) -> str:
-        import difflib  # the import takes a millisecond
-        near = difflib.get_close_matches(name, [self._name_of(symbol) or symbol for symbol in self._facts], 1, 0.7)
-        return f'; did you mean "{near[0]}"?' if near else ""
+        if kernel is None:
+            symbol = tuple(self._facts)[self._image.find(self.client, name)]
+            kernel = self._kernels[name] = self._kernels.get(symbol) or self._kernel(symbol)
+        return kernel
 
     __getitem__ = get_kernel
 
@@ -114,7 +111,8 @@ class Module:
         return native.module_has_variables(self._handle_for(self.client))
 
     def __reduce__(self):
-        return _rebuild, (type(self), self.client.path, self._code, self._type, self._options, self._name)
+        return _rebuild, (type(self), self.client.path, self._code, self._type, self._options, self._name, self._names,
+                          self._headers)
 
     def __repr__(self) -> str:
         names = list(self._facts)
@@ -159,9 +157,9 @@ class Variable:
 def _type_of(code_type: str | None) -> str | None:
     if code_type is None:
         return None
-    name = {"cuda": "c++", "source": "c++", "cu": "c++"}.get(code_type.lower(), code_type.lower())
+    name = {"cuda": "c++", "source": "c++", "cu": "c++", "cl": "opencl"}.get(code_type.lower(), code_type.lower())
     if name not in native.FORMATS:
-        raise ValueError(f'code_type must be "c++", "ptx", "cubin", "fatbin", or None to detect it, not {code_type!r}')
+        raise ValueError(f'code_type must be "c++", "opencl", "ptx", "cubin", "fatbin", or None to detect it, not {code_type!r}')
     return name
 
 
@@ -174,24 +172,33 @@ def _plain(symbol: str) -> str:
     return symbol if symbol[match.end() + len(name):].startswith("I") else name
 
 
-def _rebuild(kind, path, code, code_type, options, name) -> Module:
+def _last(name: str) -> str:
+    """`reduce` of `ns::reduce<float, 256u>`."""
+    return name.split("<", 1)[0].rsplit("::", 1)[-1]
+
+
+def _rebuild(kind, path, code, code_type, options, name, names=(), headers=()) -> Module:
     client = clients.for_path(path)
     if code is None:
         return client.builtin()
-    return kind(code, code_type, options, name, client=client)
+    return kind(code, code_type, options, name, names=names, headers=headers, client=client)
 
 
-def module(code: str | bytes, code_type: str | None = None, options=(), name: str | None = None) -> Module:
+def module(code: str | bytes, code_type: str | None = None, options=(), name: str | None = None, *,
+           names=(), headers=None) -> Module:
     """Compile and load a module, and wait until it is loaded.
 
-    - `code`: CUDA C++ source or PTX as str, or bytes of source, PTX, a cubin or a fatbin
-    - `code_type`: "c++", "ptx", "cubin" or "fatbin"; None: detected from the code
-    - `options`: compiler options, such as "-DN=4" or "--use_fast_math"
+    - `code`: CUDA C++ source, OpenCL C source or PTX as str, or bytes of source, PTX, a cubin or a fatbin
+    - `code_type`: "c++", "opencl", "ptx", "cubin" or "fatbin"; None: detected from the code, as any but "opencl"
+    - `options`: compiler options, such as "-DN=4", "--use_fast_math" or "-Ifolder": this process reads what the source
+      includes from the folder, and sends it with the source
     - `name`: a name for messages
+    - `names`: kernels that will be used; "ns::reduce<float, 256u>" compiles this instance of a template
+    - `headers`: {name: text} of header files that the source includes
 
-    Raises CompileError with the compiler's log, ImageError or QuotaError.
+    Raises CompileError with the compiler's log, NotFoundError for a name in `names`, ImageError or QuotaError.
     """
-    return Module(code, code_type, options, name)
+    return Module(code, code_type, options, name, names=names, headers=headers)
 
 
 def builtin() -> Module:

@@ -57,7 +57,7 @@ class NumbaKernel(Kernel):
 
     def __init__(self, module: Module, symbol: str, name: str, doc: str, specs):
         inner = module.get_kernel(symbol)
-        super().__init__(module, name, symbol, doc, (), inner.kinds_known, inner.max_block)
+        super().__init__(module, name, symbol, doc, (), inner.kinds_known, inner.attributes)
         self._specs = tuple(specs)
         self._packers = [spec.packer(name, i) for i, spec in enumerate(self._specs)]
         wanted = sum(1 if spec.ndim < 0 else 5 + 2 * spec.ndim for spec in self._specs)

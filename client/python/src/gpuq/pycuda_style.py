@@ -7,6 +7,7 @@ from .argument import Argument, In, InOut, Out
 from .config import LaunchConfig
 from .cupy_style import as_inout
 from .jobs import Job
+from .kernel import Attributes
 from .modules import Module
 
 _WRAPPERS = {"In": In, "Out": Out, "InOut": InOut}
@@ -15,17 +16,16 @@ _WRAPPERS = {"In": In, "Out": Out, "InOut": InOut}
 class SourceModule:
     """CUDA C++ source, compiled at once. Unless `no_extern_c` is set, it is wrapped in extern "C", as in PyCUDA.
 
-    `options`: compiler options. The other parameters of PyCUDA's SourceModule are ignored, except `include_dirs`.
+    `options`: compiler options; `include_dirs`: folders of headers. The other parameters of PyCUDA's SourceModule are
+    ignored.
     """
 
     def __init__(self, source: str, nvcc: str = "nvcc", options=None, keep: bool = False, no_extern_c: bool = False,
                  arch=None, code=None, cache_dir=None, include_dirs=(), client=None):
-        if include_dirs:
-            raise TypeError("SourceModule: include_dirs are not supported, because another process compiles: "
-                            "put the text in the source")
         if not no_extern_c:
             source = f'extern "C" {{\n#line 1\n{source}\n}}\n'
-        self.module = Module(source, "c++", options or (), "kernel.cu", client=client)
+        options = [*(options or ()), *(f"-I{folder}" for folder in include_dirs)]
+        self.module = Module(source, "c++", options, "kernel.cu", client=client)
 
     def get_function(self, name: str) -> "Function":
         """Get a kernel by name."""
@@ -39,11 +39,14 @@ class SourceModule:
         return f"<gpuq.SourceModule {', '.join(self.module.kernels)}>"
 
 
-class Function:
+class Function(Attributes):
     """A kernel. The call `f(*args, block=(x, y, z), grid=(x, y))` launches it and waits until it has ended."""
 
     def __init__(self, kernel):
         self.kernel = kernel
+
+    def _kernel_of(self):
+        return self.kernel
 
     def submit(self, *args, block, grid=(1, 1), shared: int = 0, **options) -> Job:
         """As a call, but without waiting. Returns the Job."""

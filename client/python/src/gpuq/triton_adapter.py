@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels compiled by Triton: the cubin, and what Triton's launcher adds to a launch.
+"""Kernels compiled by Triton: the cubin, or PTX for the CPU driver, and what Triton's launcher adds to a launch.
 
 It adds 32 threads per warp, dynamic shared memory and clusters from the metadata, and hidden parameters after those in
 the source: pointers to scratch memory, or null if the kernel needs none. This module does not import Triton.
@@ -17,6 +17,7 @@ import numpy as np
 from . import _native as native
 from .argument import Packer
 from .config import LaunchConfig, _three
+from .daemon import status
 from .device import DeviceArray
 from .kernel import Kernel
 from .modules import Module
@@ -98,7 +99,7 @@ class TritonKernel(Kernel):
 
     def __init__(self, module: Module, name: str, parameters, launch: TritonLaunch):
         inner = module.get_kernel(name)
-        super().__init__(module, name, name, "", (), True, inner.max_block)
+        super().__init__(module, name, name, "", (), True, inner.attributes)
         self._given_as = tuple(parameters)
         self._launch = launch
         sizes = [packer.size for packer in inner._packers]
@@ -138,7 +139,7 @@ class TritonKernel(Kernel):
         nbytes = self._launch.scratch[i] if i < len(self._launch.scratch) else 0
         if nbytes and size == 8:
             return self._scratch_memory(job, nbytes)
-        return _WORD.pack(0, 0, _INTEGERS.get(size, native.BYTES), size, 0)
+        return _WORD.pack(0, 0, native.NULL if size == 8 else _INTEGERS.get(size, native.BYTES), size, 0)
 
     def _scratch_memory(self, job, nbytes: int) -> bytes:
         blocks = 1
@@ -237,5 +238,6 @@ def from_triton(compiled, *, client=None) -> TritonKernel:
     metadata = compiled.metadata
     name = metadata.get("name") if isinstance(metadata, dict) else getattr(metadata, "name", None)
     name = name or compiled.name
-    module = Module(compiled.asm["cubin"], "cubin", (), name, client=client)
+    code_type = "ptx" if status(client).driver == "cpu" else "cubin"
+    module = Module(compiled.asm[code_type], code_type, (), name, client=client)
     return TritonKernel(module, name, _parameters(compiled), _launch(metadata))

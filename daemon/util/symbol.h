@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUQ_WORKER_SYMBOL_H
-#define GPUQ_WORKER_SYMBOL_H
+#ifndef GPUQ_UTIL_SYMBOL_H
+#define GPUQ_UTIL_SYMBOL_H
 
 /*
  * Symbol

@@ -6,7 +6,7 @@
  * <length><name> or template arguments I…E. Nothing that follows is read, but
  * template arguments inside N…E must be skipped to find a later part.
  */
-#include "worker/symbol.h"
+#include "util/symbol.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "test.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
 
-#include "worker/symbol.h"
+#include <cmocka.h>
+
+#include "util/symbol.h"
 
 static void assert_base(const char *symbol, const char *wanted) {
         const char *base = NULL;

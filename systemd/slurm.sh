@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Prolog and Epilog of Slurm on a node whose GPUs gpuqd shares (docs/slurm.md):
+#
+#     Prolog=@libexecdir@/gpuq/slurm
+#     Epilog=@libexecdir@/gpuq/slurm
+#
+# While a user has jobs on the node, the user's weight is the number of their shards. When a user's last job there ends,
+# what it left with gpuqd, such as detached jobs, is cancelled. A failure is logged and never fails the job: Slurm would
+# drain the node.
+#
+# GPUQ_SLURM_STATE: a folder with a file for each job; GPUQ_SLURM_CONF: the file that is written for gpuqd;
+# GPUQ_SLURM_RELOAD: the command that makes gpuqd read it. GPUQ_SOCKET: of gpuqd.
+set -u
+
+export PATH=@bindir@:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+state=${GPUQ_SLURM_STATE:-/run/gpuq-slurm}
+conf=${GPUQ_SLURM_CONF:-@confdir@/gpuqd.conf.d/50-slurm.conf}
+reload=${GPUQ_SLURM_RELOAD:-systemctl reload gpuqd.service}
+
+complain() {
+        logger -t gpuq-slurm -p daemon.warning -- "job $SLURM_JOB_ID: $*" 2>/dev/null || echo "gpuq-slurm: $*" >&2
+}
+
+# Those of this job on this node: "GRES=shard:gpu:3(3/8)" on the node's line.
+count_shards() {
+        scontrol -d show job "$SLURM_JOB_ID" |
+                sed -n "s/.*Nodes=$SLURMD_NODENAME .*GRES=[^ ]*shard:[a-z_]*:*\([0-9][0-9]*\).*/\1/p" | head -n 1
+}
+
+# A weight for each user with jobs here.
+write_conf() {
+        {
+                echo "# Written by Slurm's prolog and epilog: the shards of each user's jobs on this node."
+                cat "$state"/job-* 2>/dev/null |
+                        awk '{ n[$1] += $2 } END { for (user in n) if (n[user]) printf "[user %s]\nweight = %d\n", user, n[user] }'
+        } >"$conf.new" && mv "$conf.new" "$conf"
+}
+
+begin() {
+        shards=$(count_shards)
+        [ -n "$shards" ] || return 0 # it has none
+        echo "$SLURM_JOB_UID $shards" >"$state/job-$SLURM_JOB_ID"
+        write_conf && $reload >/dev/null || complain "cannot tell gpuqd of its $shards shards"
+}
+
+end() {
+        [ -e "$state/job-$SLURM_JOB_ID" ] || return 0
+        rm -f "$state/job-$SLURM_JOB_ID"
+        write_conf && $reload >/dev/null || complain "cannot take its share back from gpuqd"
+        grep -qs "^$SLURM_JOB_UID " "$state"/job-* && return 0
+        setpriv --reuid "$SLURM_JOB_UID" --regid "$SLURM_JOB_GID" --clear-groups gpuq cancel --all >/dev/null || complain "cannot cancel what it left"
+}
+
+umask 022
+mkdir -p "$state"
+exec 9>"$state/lock"
+flock 9 # jobs begin and end at the same time
+case ${SLURM_SCRIPT_CONTEXT:-} in
+prolog_slurmd) begin ;;
+epilog_slurmd) end ;;
+*) complain "this is Slurm's Prolog and Epilog on a node, not ${SLURM_SCRIPT_CONTEXT:-a command}" ;;
+esac
+exit 0

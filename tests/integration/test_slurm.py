@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two nodes of Debian's Slurm on this machine, each with a gpuqd of its own: docs/slurm.md."""
+
+import os
+import pathlib
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import kernels, place, processes
+from harness.patience import until
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "scontrol", "sinfo")
+NODES = ("node0", "node1")
+ALICE, BOB = "games", "man"  # users that every Debian has
+
+pytestmark = [
+    pytest.mark.root, pytest.mark.cpu,
+    pytest.mark.skipif(any(not shutil.which(name) for name in PROGRAMS), reason="no Slurm here: sh tests/setup.sh ci"),
+]
+
+CONF = """ClusterName=test
+SlurmctldHost={host}
+SlurmctldPort={ports[0]}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/%n.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+MailProg=/bin/true
+ReturnToService=2
+GresTypes=gpu,shard
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+Prolog={folder}/prolog
+Epilog={folder}/prolog
+NodeName=node0 NodeHostname={host} Port={ports[1]} CPUs=1 Gres=gpu:1,shard:8
+NodeName=node1 NodeHostname={host} Port={ports[2]} CPUs=1 Gres=gpu:1,shard:8
+PartitionName=all Nodes=node[0-1] Default=YES OverSubscribe=FORCE:8
+"""
+GRES = "NodeName=node[0-1] Name=gpu File=/dev/null\nNodeName=node[0-1] Name=shard Count=8\n"
+# What an administrator does not need, as a node has one gpuqd, in the usual places.
+PROLOG = """#!/bin/sh
+export SLURM_CONF={folder}/slurm.conf
+. {folder}/$SLURMD_NODENAME.env
+exec {program}
+"""
+ENVIRONMENT = """export GPUQ_SLURM_STATE={folder}/{node} GPUQ_SLURM_CONF={conf} GPUQ_SLURM_RELOAD='{reload}' GPUQ_SOCKET={socket}
+"""
+
+
+def free_ports(n):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Slurm:
+    def __init__(self, folder, daemons):
+        self.folder, self.daemons, self.started = folder, dict(zip(NODES, daemons)), []
+        self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
+        self._write()
+        try:
+            self._start_all()
+        except BaseException:
+            self.end()
+            raise
+
+    def _start_all(self):
+        folder = self.folder
+        self._start("munged", "--foreground", f"--key-file={folder}/munge/key", f"--socket={folder}/munge/socket",
+                    f"--pid-file={folder}/munge/pid", f"--log-file={folder}/munge/log", f"--seed-file={folder}/munge/seed", "--force")
+        until((folder / "munge" / "socket").exists, "munged to listen")
+        self._start("slurmctld", "-D", "-c", "-f", str(folder / "slurm.conf"))
+        until(lambda: self._run("scontrol", "ping").stdout.count(" is UP") == 1, "slurmctld to answer")
+        for node in NODES:
+            self._start("slurmd", "-D", "-N", node, "-f", str(folder / "slurm.conf"))
+        until(lambda: self._run("sinfo", "-h", "-o", "%t %D").stdout == "idle 2\n", "the nodes to be idle")
+
+    def _write(self):
+        for name in ("state", "munge", *NODES):
+            (self.folder / name).mkdir()
+        self.folder.chmod(0o755)
+        key = self.folder / "munge" / "key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o600)
+        (self.folder / "slurm.conf").write_text(CONF.format(folder=self.folder, host=socket.gethostname(), ports=free_ports(3)))
+        (self.folder / "gres.conf").write_text(GRES)
+        (self.folder / "prolog").write_text(PROLOG.format(folder=self.folder, program=place.STAGE / "libexec" / "gpuq" / "slurm"))
+        (self.folder / "prolog").chmod(0o755)
+        for node in NODES:
+            self.set_reload(node, f"kill -HUP {self.daemons[node].process.pid}")
+
+    def conf(self, node):
+        return pathlib.Path(f"{self.daemons[node].config}.d") / "50-slurm.conf"
+
+    def set_reload(self, node, command):
+        self.conf(node).parent.mkdir(exist_ok=True)
+        (self.folder / f"{node}.env").write_text(ENVIRONMENT.format(
+            folder=self.folder, node=node, conf=self.conf(node), reload=command, socket=self.daemons[node].socket))
+
+    def _start(self, *command):
+        with open(self.folder / f"{command[0]}.log", "ab") as log:
+            process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        processes.started.add(process.pid)
+        self.started.append(process)
+
+    def _run(self, *command):
+        return subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=place.PATIENCE_S)
+
+    def job(self, user, node, shards, command):
+        """Started by that user. Its program is a line of the shell, which finds gpuq and this node's gpuqd."""
+        entry = pwd.getpwnam(user)
+        environment = {**self.environment, "GPUQ_SOCKET": str(self.daemons[node].socket),
+                       "PATH": f"{place.STAGE / 'bin'}:/usr/bin:/bin", "LD_LIBRARY_PATH": str(place.STAGE / "lib")}
+        return subprocess.Popen(["srun", "-w", node, f"--gres=shard:{shards}", "sh", "-c", command], env=environment,
+                                user=entry.pw_uid, group=entry.pw_gid, extra_groups=[], cwd="/", stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def weights(self, node):
+        with self.daemons[node].connect() as client:
+            return {pwd.getpwuid(user.uid).pw_name: user.weight for user in client.status().users}
+
+    def end(self):
+        for process in reversed(self.started):
+            process.terminate()
+        for process in self.started:
+            process.wait(place.PATIENCE_S)
+
+
+@pytest.fixture
+def slurm(start_gpuqd):
+    daemons = [start_gpuqd(private=False, state_dir=None) if node == "node1" else start_gpuqd(private=False) for node in NODES]
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-slurm-"))  # other than pytest's, users may read it
+    try:
+        made = Slurm(folder, daemons)
+        yield made
+        made.end()
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_shards_are_weights_while_jobs_run(slurm):
+    signs = slurm.folder / "signs"
+    signs.mkdir()
+    signs.chmod(0o777)
+    wait = f"gpuq status >/dev/null && touch {signs}/$SLURM_JOB_ID && while ! [ -e {signs}/end-$SLURM_JOB_ID ]; do sleep 0.1; done"
+    jobs = [slurm.job(ALICE, "node0", 3, wait), slurm.job(ALICE, "node0", 2, wait), slurm.job(BOB, "node0", 1, wait),
+            slurm.job(BOB, "node1", 4, wait)]
+    until(lambda: len(list(signs.iterdir())) == 4, "four jobs to run")
+    until(lambda: slurm.weights("node0").items() >= {ALICE: 5, BOB: 1}.items(), "the weights of node0")
+    until(lambda: slurm.weights("node1")[BOB] == 4, "the weight of node1")
+    assert ALICE not in slurm.weights("node1")
+
+    for path in list(signs.iterdir()):
+        (signs / f"end-{path.name}").touch()
+    for job in jobs:
+        assert job.wait(place.PATIENCE_S) == 0, job.stdout.read()
+    until(lambda: slurm.weights("node0").items() >= {ALICE: 1, BOB: 1}.items(), "the usual weights")
+    until(lambda: "[user" not in slurm.conf("node1").read_text(), "no user to have a weight of node1")
+
+
+def test_what_a_user_leaves_is_cancelled_after_the_last_job(slurm):
+    source = slurm.folder / "forever.cu"
+    source.write_text(kernels.BASIC)
+    job = slurm.job(ALICE, "node0", 1, f"gpuq run --detach {source}:forever out:/dev/null:i4:1")
+    assert job.wait(place.PATIENCE_S) == 0, job.stdout.read()
+    with slurm.daemons["node0"].connect() as client:
+        until(lambda: not client.queue(all_users=True), "what the job left to be cancelled")
+
+
+def test_jobs_run_while_gpuqd_does_not(slurm):
+    slurm.set_reload("node0", "false")
+    job = slurm.job(ALICE, "node0", 1, "echo ran")
+    assert job.wait(place.PATIENCE_S) == 0 and "ran" in job.stdout.read()
+
+
+def test_a_job_without_shards_changes_nothing(slurm):
+    job = slurm.job(ALICE, "node1", 0, "echo ran")
+    assert job.wait(place.PATIENCE_S) == 0, job.stdout.read()
+    assert not slurm.conf("node1").exists()

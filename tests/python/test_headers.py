@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Header files that a source includes: given as texts, or read by this process from the folders of -I options."""
+
+import io
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+HEADERS = {
+    "util/sum.h": '#pragma once\n#include "factor.h"\n__device__ int sum(int a, int b) { return FACTOR * (a + b); }\n',
+    "util/factor.h": "#pragma once\n#define FACTOR 10\n",
+}
+SOURCE = r"""
+#include "util/sum.h"
+#include <util/factor.h>
+
+extern "C" __global__ void add(const int *in, int *out)
+{
+        out[0] = sum(in[0], 2) + FACTOR;
+}
+"""
+STANDARD = ("stdint.h", "stddef.h", "stdio.h", "stdlib.h", "string.h", "math.h", "limits.h", "float.h", "assert.h", "time.h",
+            "sys/types.h", "cstdint", "cstddef", "cstdio", "cstdlib", "cstring", "cmath", "climits", "cfloat", "cassert",
+            "ctime", "type_traits", "utility", "initializer_list", "algorithm", "limits")
+
+
+def result(gpuq, module):
+    out = np.zeros(1, np.int32)
+    module["add"].run((1, 1), gpuq.In(np.array([1], np.int32)), gpuq.Out(out))
+    return out[0]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The headers below inc/."""
+    for name, text in HEADERS.items():
+        path = tmp_path / "inc" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "inc"
+
+
+def test_headers_are_given_as_texts(gpuq):
+    module = gpuq.module(SOURCE, headers=HEADERS)
+    assert result(gpuq, module) == 40
+    assert result(gpuq, gpuq.module(SOURCE, headers={**HEADERS, "util/factor.h": "#define FACTOR 1\n"})) == 4
+    assert result(gpuq, pickle.loads(pickle.dumps(module))) == 40
+    with pytest.raises(gpuq.CompileError, match="sum.h"):
+        gpuq.module(SOURCE)
+
+
+@pytest.mark.parametrize("form", [["-I{}"], ["-I", "{}"], ["--include-path={}"], ["-include-path", "{}"]])
+def test_headers_are_read_from_folders(gpuq, folder, form):
+    options = [part.format(folder) for part in form]
+    assert result(gpuq, gpuq.module(SOURCE, options=options)) == 40
+
+
+def test_changed_files_are_read_again(gpuq, folder):
+    assert result(gpuq, gpuq.module(SOURCE, options=[f"-I{folder}"])) == 40
+    (folder / "util" / "factor.h").write_text("#define FACTOR 100\n")
+    assert result(gpuq, gpuq.module(SOURCE, options=[f"-I{folder}"])) == 400
+
+
+def test_folders_are_searched_in_their_order(gpuq, folder, tmp_path):
+    first = tmp_path / "first"
+    (first / "util").mkdir(parents=True)
+    (first / "util" / "sum.h").write_text("__device__ int sum(int a, int b) { return a; }\n")
+    assert result(gpuq, gpuq.module(SOURCE, options=[f"-I{first}", f"-I{folder}"])) == 11
+    assert result(gpuq, gpuq.module(SOURCE, options=[f"-I{folder}", f"-I{first}"])) == 40
+
+
+def test_a_quoted_name_is_first_looked_for_beside_its_file(gpuq, folder, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "factor.h").write_text("#error wrong\n")
+    (other / "up.h").write_text('#include "../inc/util/factor.h"\n')
+    source = '#include "up.h"\n' + SOURCE
+    assert result(gpuq, gpuq.module(source, options=[f"-I{other}", f"-I{folder}"])) == 40
+
+
+def test_a_relative_folder_is_one_of_this_process(gpuq, folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    assert result(gpuq, gpuq.module(SOURCE, options=["-Iinc"])) == 40
+
+
+def test_an_error_names_the_file_as_the_user_knows_it(gpuq, folder):
+    (folder / "util" / "factor.h").write_text("\nwrong;\n#define FACTOR 1\n")
+    with pytest.raises(gpuq.CompileError) as raised:
+        gpuq.module(SOURCE, options=[f"-I{folder}"])
+    text = str(raised.value)
+    assert f"{folder}/util/factor.h" in text and "compile-" not in text
+    with pytest.raises(gpuq.CompileError, match=r"(?m)(^|from )util/factor\.h[:(]2"):
+        gpuq.module(SOURCE, headers={**HEADERS, "util/factor.h": "\nwrong;\n"})
+
+
+def test_the_daemon_reads_no_file_of_a_client(gpuq, tmp_path):
+    secret = tmp_path / "secret.h"
+    secret.write_text("#define N 1\n")
+    for name in ("/etc/passwd", "../secret.h", "a/../../b.h", "a//b.h", "", "a/."):
+        with pytest.raises(gpuq.InvalidError):
+            gpuq.module("__global__ void k() {}", headers={name: "x"})
+    with pytest.raises(gpuq.InvalidError, match="folder of another header"):
+        gpuq.module("__global__ void k() {}", headers={"a": "", "a/b": ""})
+    with pytest.raises(gpuq.InvalidError, match="needs a folder"):
+        gpuq.module("__global__ void k() {}", options=["-I"])
+
+
+def test_a_folder_of_the_toolkit_is_left_out(gpuq, tmp_path):
+    (tmp_path / "cuda_runtime.h").write_text("#error not this one\n")
+    gpuq.module("#include <cuda_runtime.h>\n__global__ void k() {}\n", options=[f"-I{tmp_path}"])
+
+
+def test_pycudas_and_cupys_folders(gpuq, folder):
+    source = '#include "util/factor.h"\n__global__ void add(const int *in, int *out) { out[0] = FACTOR * in[0]; }\n'
+    out = np.zeros(1, np.int32)
+    gpuq.SourceModule(source, include_dirs=[str(folder)]).get_function("add")(
+        gpuq.In(np.ones(1, np.int32)), gpuq.Out(out), block=(1, 1, 1))
+    assert out[0] == 10
+    assert result(gpuq, gpuq.RawModule(code=SOURCE, options=("-I", str(folder))).module) == 40
+    options = gpuq.ProgramOptions(include_path=folder, max_register_count=32, lineinfo=True)
+    assert result(gpuq, gpuq.Program(SOURCE, options=options).compile()) == 40
+
+
+@pytest.mark.parametrize("option", ["-maxrregcount=32", "--maxrregcount=64", "-lineinfo", "--generate-line-info", "-G"])
+def test_options_that_mean_nothing_to_the_cpu_do_no_harm(gpuq, option):
+    assert result(gpuq, gpuq.module(SOURCE, options=[option], headers=HEADERS)) == 40
+
+
+def test_other_options_are_still_refused(gpuq):
+    for option in ("-maxrregcount=0", "-maxrregcount=256", "-maxrregcount=x", "-Xptxas", "-include"):
+        with pytest.raises(gpuq.InvalidError, match="not allowed"):
+            gpuq.module("__global__ void k() {}", options=[option])
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_standard_headers_do_no_harm(gpuq, name):
+    gpuq.module(f"#include <{name}>\n__global__ void k(unsigned n, float *x) {{ uint m = n; x[0] = m; }}\n")
+
+
+def test_standard_headers_together(gpuq):
+    source = "".join(f"#include <{name}>\n" for name in STANDARD) + r"""
+template <typename T> struct Wider { typedef typename std::conditional<sizeof(T) == 4, double, T>::type type; };
+template <typename T>
+__global__ void add(const T *in, T *out)
+{
+        static_assert(std::is_integral<T>::value && !std::is_floating_point<T>::value, "an integer");
+        static_assert(std::is_same<typename std::remove_const<const T>::type, T>::value, "the same");
+        static_assert(std::is_same<typename Wider<float>::type, double>::value, "double");
+        static_assert(std::is_signed<T>::value && std::is_unsigned<uint>::value, "signs");
+        static_assert(std::is_pointer<T *>::value && std::is_arithmetic<T>::value, "kinds");
+        static_assert(std::numeric_limits<T>::max() > 0 && std::numeric_limits<float>::digits == 24, "limits");
+        static_assert(std::is_convertible<int, double>::value && !std::is_convertible<int *, int>::value, "conversions");
+        auto both = std::make_pair((uint8_t)4, 3);
+        std::swap(both.second, both.second);
+        uint8_t byte = std::min(both.first, (uint8_t)3);
+        size_t n = sizeof(T);
+        for (int i : {1, 2})
+                n += std::numeric_limits<float>::infinity() > 1e38f ? i - i : std::move(i);
+        out[0] = in[0] + byte + (T)n + (T)fabsf(-1.0f) + (T)std::sqrt(16.0f);
+}
+"""
+    assert result(gpuq, gpuq.module(source, names=["add<int>"])) == 1 + 3 + 4 + 1 + 4

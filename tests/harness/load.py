@@ -140,6 +140,14 @@ class Load:
                      for member, goal in goals if member.n_good() < goal]
             raise AssertionError(f"{problem}\n" + "\n".join(stuck)) from None
 
+    def await_detached(self):
+        """Waits until a detached job was among them: the dice decide which jobs these are."""
+        def fetched():
+            self.assert_well()
+            return self.n_detached()
+
+        until(fetched, "a detached job to be fetched")
+
     def after(self, n):
         """Waits until so many more jobs of all have ended, well or not: a moment that the dice can choose."""
         goal, end = self.n_ended() + n, time.monotonic() + place.PATIENCE_S

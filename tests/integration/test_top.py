@@ -144,7 +144,7 @@ def test_without_a_terminal_it_says_what_to_do(gpuqd):
 def test_the_screen_fits_and_follows_what_happens(busy, client):
     with top(busy, "-d", "0.1") as terminal:
         frame = terminal.shows("40 waiting, 1 running", "q quit", busy.gate, "depends on")
-        assert len(frame) <= 24 and max(map(len, frame)) <= 80
+        assert len(frame) <= 24 and max(len(line.rstrip("\r")) for line in frame) <= 80
         client.cancel(all=True)
         terminal.shows("0 waiting, 0 running")
         terminal.forget()

@@ -57,6 +57,8 @@ static int compile_source(const Request *request, Result *result) {
         r = ptx_scan(ptx.text, ptx.n_text, result->signature);
         if (r < 0)
                 return r;
+        if (result->signature->is_opencl)
+                opencl_hide_spaces(ptx.text, ptx.n_text);
         if (result->image)
                 return MIN(link_twins(request, result, ptx.text, ptx.n_text), 0);
         return link_ptx(request, result, ptx.text, ptx.n_text);

@@ -166,6 +166,16 @@ int opencl_rewrite(const char *text, char **ret_text, size_t *ret_n_text) {
         return 0;
 }
 
+void opencl_hide_spaces(char *text, size_t n_text) {
+        static const char words[] = ".ptr .shared";
+        char *found = text;
+
+        while ((found = memmem(found, (size_t)(text + n_text - found), words, strlen(words)))) {
+                found += strlen(".ptr ");
+                memset(found, ' ', strlen(".shared"));
+        }
+}
+
 /* ---- the compiler ------------------------------------------------------------------ */
 
 typedef struct OpenCl {

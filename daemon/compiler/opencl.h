@@ -34,5 +34,12 @@ int opencl_compile(const Request *request, Result *result, Ptx *ret_ptx);
  * Return: 0, OPENCL_E_LOCAL, OPENCL_E_VARIABLE, or -ENOMEM.
  */
 int opencl_rewrite(const char *text, char **ret_text, size_t *ret_n_text);
+/**
+ * opencl_hide_spaces() - makes @text loadable
+ *
+ * CUDA's loader answers CUDA_ERROR_INVALID_IMAGE to a kernel with a parameter ".ptr .shared". Once the signature was
+ * read, blanks may stand there.
+ */
+void opencl_hide_spaces(char *text, size_t n_text);
 
 #endif

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUQ_BUILD", ROOT / "build")).resolve()
@@ -17,6 +18,14 @@ PATIENCE_S = 300 if SANITIZED else 180
 
 def on_gpu():
     return DEVICE == "gpu"
+
+
+def no_opencl():
+    """Why OpenCL C cannot be compiled here, or None: opencl.c looks in these places."""
+    folders = ("/usr/lib/clc", "/usr/share/clc", "/usr/lib64/clc")
+    if shutil.which("clang") and any(os.path.exists(f"{folder}/nvptx64--nvidiacl.bc") for folder in folders):
+        return None
+    return "needs clang and libclc" if on_gpu() else None
 
 
 def program(name):

@@ -339,6 +339,7 @@ def test_a_kernel_from_source_with_a_macro(gpuqd, source, save, tmp_path):
         numpy.testing.assert_array_equal(y, factor * x)
 
 
+@pytest.mark.skipif(place.no_opencl() is not None, reason=str(place.no_opencl()))
 def test_opencl_with_local_memory(gpuqd, tmp_path):
     source = tmp_path / "reversed.cl"
     source.write_text("""__kernel void f(__global const int *x, __global int *y, __local int *t)

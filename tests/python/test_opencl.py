@@ -4,6 +4,10 @@
 import numpy as np
 import pytest
 
+from harness import place
+
+needs_opencl = pytest.mark.skipif(place.no_opencl() is not None, reason=str(place.no_opencl()))
+
 SOURCE = """
 __kernel void axpy(__global float *r, float a, __global const float *x, int n)
 {
@@ -67,6 +71,7 @@ def kernels(gpuq):
     return gpuq.module(SOURCE, "opencl", name="kernels.cl")
 
 
+@needs_opencl
 def test_a_vector_is_added(gpuq, kernels):
     r, x = (np.random.rand(1000).astype(np.float32) for _ in range(2))
     wanted = r + np.float32(2) * x
@@ -74,12 +79,14 @@ def test_a_vector_is_added(gpuq, kernels):
     np.testing.assert_allclose(r, wanted, rtol=1e-6)
 
 
+@needs_opencl
 def test_local_memory_has_the_size_that_the_host_asks_for(gpuq, kernels):
     x, sums = np.random.randint(0, 100, 512).astype(np.int32), np.zeros(4, np.int32)
     kernels["sums"].run((4, 128), gpuq.In(x), gpuq.Out(sums), gpuq.Local(4 * 128), gpuq.Local(512))
     np.testing.assert_array_equal(sums, x.reshape(4, 128).sum(1))
 
 
+@needs_opencl
 def test_local_memory_lies_behind_what_else_is_shared(gpuq, kernels):
     """Behind the kernel's own arrays, and behind what the launch asks for itself."""
     x, out = np.random.rand(32, 48).astype(np.float32), np.zeros((48, 32), np.float32)
@@ -88,18 +95,21 @@ def test_local_memory_lies_behind_what_else_is_shared(gpuq, kernels):
     np.testing.assert_array_equal(out, x.T)
 
 
+@needs_opencl
 def test_built_in_functions_and_vectors(gpuq, kernels):
     x, out = np.random.rand(64).astype(np.float32), np.zeros((64, 4), np.float32)
     kernels["mathematics"].run((1, 64), gpuq.In(x), gpuq.Out(out))
     np.testing.assert_allclose(out, np.stack([np.sqrt(x), x ** 1.5, 2 * x + 1, np.clip(x, .25, .75)], 1), rtol=1e-5)
 
 
+@needs_opencl
 def test_atomics(gpuq, kernels):
     x, bins = np.random.randint(0, 8, 1024).astype(np.uint8), np.zeros(8, np.int32)
     kernels["count"].run((4, 256), gpuq.In(x), gpuq.InOut(bins))
     np.testing.assert_array_equal(bins, np.bincount(x, minlength=8))
 
 
+@needs_opencl
 def test_work_items_are_threads(gpuq, kernels):
     out = np.zeros(2 * 6 * 8, np.int32)
     kernels["places"].run(((2, 3, 2), (4, 2, 1)), gpuq.Out(out))
@@ -107,11 +117,13 @@ def test_work_items_are_threads(gpuq, kernels):
     np.testing.assert_array_equal(out, at * 100 + 10 * (at % 4 + 1) + 3)
 
 
+@needs_opencl
 def test_constants_are_no_variables(kernels):
     """No host can write them, so jobs need not wait for each other because of them."""
     assert not kernels.has_variables
 
 
+@needs_opencl
 def test_a_constant_argument(gpuq):
     source = "__constant int own[2] = {7, 8}; __kernel void f(__constant int *c, __global int *r) {"\
              " __constant int *from = get_global_id(0) < 4 ? c : own; r[get_global_id(0)] = from[get_global_id(0) % 2]; }"
@@ -120,6 +132,7 @@ def test_a_constant_argument(gpuq):
     assert r.tolist() == [3, 4, 3, 4, 7, 8, 7, 8]
 
 
+@pytest.mark.cpu  # CUDA refuses such a kernel
 def test_a_pointer_to_shared_memory_in_ptx_is_an_integer(gpuq):
     source = """.version 6.3
 .target sm_60
@@ -141,6 +154,7 @@ def test_a_pointer_to_shared_memory_in_ptx_is_an_integer(gpuq):
         kernel.run((1, 1), gpuq.Local(64), gpuq.Out(out))
 
 
+@needs_opencl
 def test_macros_and_standards_of_opencl(gpuq):
     source = "__kernel void f(__global int *r) { r[0] = N + __OPENCL_C_VERSION__; }"
     r = np.zeros(1, np.int32)
@@ -148,6 +162,7 @@ def test_macros_and_standards_of_opencl(gpuq):
     assert r[0] == 125
 
 
+@needs_opencl
 def test_wrong_arguments_are_named(gpuq, kernels):
     x, sums = np.zeros(512, np.int32), np.zeros(4, np.int32)
     with pytest.raises(TypeError, match=r"argument 3 .*must be local memory, not a .*gpuq.Local"):
@@ -164,6 +179,7 @@ def test_wrong_arguments_are_named(gpuq, kernels):
         prepared.run(arg2=gpuq.Local(64))
 
 
+@needs_opencl
 def test_errors_have_the_name_and_line_of_the_source(gpuq):
     with pytest.raises(gpuq.CompileError, match=r"wrong.cl:2:.*undeclared"):
         gpuq.module("__kernel void f(__global int *r) {\n r[0] = nothing; }", "opencl", name="wrong.cl")

@@ -97,6 +97,16 @@ static void a_target_without_a_mode_stays(void **state) {
         expect(".target sm_60\n.b, c\n", ".target sm_60\n.b, c\n");
 }
 
+static void an_argument_says_no_more_than_its_type_to_cuda(void **state) {
+        char text[] = "f(.param .u64 .ptr .shared .align 4 a, .param .u64 .ptr .global b,\n"
+                      ".param .u64 .ptr .shared c)";
+
+        opencl_hide_spaces(text, strlen(text));
+        assert_string_equal(text,
+                            "f(.param .u64 .ptr         .align 4 a, .param .u64 .ptr .global b,\n"
+                            ".param .u64 .ptr         c)");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_kernel_without_local_arguments_stays),
@@ -105,6 +115,7 @@ int main(void) {
                 cmocka_unit_test(constant_memory_becomes_global_memory),
                 cmocka_unit_test(variables_that_can_change_are_refused),
                 cmocka_unit_test(a_target_without_a_mode_stays),
+                cmocka_unit_test(an_argument_says_no_more_than_its_type_to_cuda),
                 cmocka_unit_test(more_local_arguments_than_there_is_room_for_are_refused),
         };
 

@@ -150,16 +150,16 @@ int session_new(Clients *clients, int fd, const Peer *peer, Failure *refusal) {
         r = session_alloc(clients, peer, &session);
         if (r < 0)
                 return r;
-        r = uv_poll_init(clients->engine->loop, &session->socket.poll, fd);
+        r = uv_poll_init(clients->engine->loop, &session->poll, fd);
         if (r < 0) {
                 free(session);
                 return r;
         }
-        session->socket.poll.data = session;
+        session->poll.data = session;
         r = session_start(session, fd);
         if (r < 0) {
                 session->state = SESSION_DEAD;
-                uv_close((uv_handle_t *)&session->socket.poll, session_on_close);
+                uv_close((uv_handle_t *)&session->poll, session_on_close);
                 return r;
         }
 
@@ -254,7 +254,7 @@ static void session_on_closed(Submitter *submitter) {
         Session *session = session_of(submitter);
 
         submitter_fini(submitter);
-        uv_close((uv_handle_t *)&session->socket.poll, session_on_close);
+        uv_close((uv_handle_t *)&session->poll, session_on_close);
 }
 
 void session_close(Session *session) {
@@ -291,7 +291,7 @@ void session_close(Session *session) {
         user_uncharge(&session->buffered);
         user_uncharge(&session->ring.charge);
         session->process = process_watch_free(session->process);
-        (void)uv_poll_stop(&session->socket.poll);
+        (void)uv_poll_stop(&session->poll);
         if (is_closed)
                 session_on_closed(&session->submitter);
 }

@@ -102,13 +102,6 @@ typedef struct SessionAsks {
 
 TAILQ_HEAD(SessionJobs, Job);
 
-/* Its socket, as far as the loop watches it. */
-typedef struct SessionSocket {
-        uv_poll_t poll;
-        int events;      /* polled for */
-        bool is_unheard; /* it had something to read when the session had to wait */
-} SessionSocket;
-
 /* The ring, which the loop polls in each turn instead of the socket. */
 typedef struct SessionRing {
         TAILQ_ENTRY(Session) link; /* clients->polled */
@@ -164,7 +157,8 @@ struct Session {
         Wire *wire;
         Transit *transit; /* NULL: it was never sent a descriptor */
         SessionFlush flush;
-        SessionSocket socket;
+        uv_poll_t poll;
+        int events;            /* polled for */
         ProcessWatch *process; /* the client's; NULL: it cannot be watched, or has exited */
         uint64_t closing_ns;
 

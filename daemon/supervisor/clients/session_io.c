@@ -134,25 +134,20 @@ static bool session_awaits_bell(const Session *session) {
         return wire_is_ringed(session->wire) && wire_pending(session->wire);
 }
 
-/* Little comes by the socket of a client with a ring, so only an event tells that there is something. */
-static bool session_may_have_input(const Session *session) {
-        return session->socket.is_unheard || !wire_is_ringed(session->wire);
-}
-
 /*
  * Sockets that may not be read yet are not watched: if an event array is full, libuv asks again at once,
  * up to 48 times.
  */
 static void session_poll(Session *session) {
-        bool must_wait = session->serving.is_waiting && session_may_have_input(session);
         int events = wire_wants_socket(session->wire) ? UV_WRITABLE : 0;
 
-        if (session_reads(session) && (!must_wait || session_awaits_bell(session)))
+        if (session_reads(session) &&
+            (!session->serving.is_waiting || session_awaits_bell(session)))
                 events |= UV_READABLE;
-        if (events == session->socket.events)
+        if (events == session->events)
                 return;
-        session->socket.events = events;
-        uv_poll_start(&session->socket.poll, events, session_on_event);
+        session->events = events;
+        uv_poll_start(&session->poll, events, session_on_event);
 }
 
 /* Return: false: the rest waits for the next turn. */
@@ -271,7 +266,6 @@ static void session_received(Session *session, int r) {
 
 /* While the client does not read its replies its ring is not read, so that it fills up. */
 static void session_receive(Session *session) {
-        session->socket.is_unheard = false;
         serving_pay(&session->serving, SESSION_SOCKET_STEPS);
         session_received(session, session->is_held_up ? wire_hear(session->wire)
                                                       : wire_receive(session->wire));
@@ -285,21 +279,13 @@ static void session_read(Session *session) {
         }
 
         session_visit(session);
-        session->socket.is_unheard = true;
         if (!session_goes_on(session))
                 return; /* it waits, and its socket is not watched */
         session_receive(session);
         session_poll_ring(session);
 }
 
-static void session_take_input(Session *session) {
-        if (session_may_have_input(session))
-                session_receive(session);
-        else if (!session->is_held_up)
-                session_received(session, wire_look(session->wire));
-}
-
-/* First what it has sent, then what socket or ring hold: it may have been passed over there. */
+/* First what it has sent, then what the socket holds: it may have been passed over there. */
 void session_serve_waiting(Session *session) {
         if (session->unfinished.cancel)
                 session_cancel_more(session);
@@ -309,7 +295,7 @@ void session_serve_waiting(Session *session) {
         session_serve(session);
         if (session->state < SESSION_CLOSING && serving_goes_on(&session->serving) &&
             session_reads(session))
-                session_take_input(session);
+                session_receive(session);
         session_leave_off(session);
         session_poll_ring(session);
         session_flush_later(session);

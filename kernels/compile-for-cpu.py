@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 
-HEADER = struct.Struct('<8sII6Q')
+HEADER = struct.Struct('<8sII7Q')
 
 
 def main():
@@ -22,7 +22,7 @@ def main():
                        pass_fds=(f.fileno(), out), check=True)
     with open(out, 'rb') as f:
         result = f.read()
-    _, status, _, _, n_image, n_log, _, _, _ = HEADER.unpack_from(result)
+    _, status, _, _, n_image, n_log, *_ = HEADER.unpack_from(result)
     if status != 0:
         at = HEADER.size + n_image
         sys.exit(result[at:at + n_log].decode(errors='replace'))

@@ -79,7 +79,7 @@ _gpuq() {
                 metrics) options='--listen --socket --help' ;;
                 drain) options+=' --reason' ;;
                 run) options+=' --grid --block --cluster --shared --cooperative --priority --timeout --label --device'
-                        options+=' --define --undefine --std --use_fast_math --include-path --maxrregcount --generate-line-info --device-debug --detach --quiet' ;;
+                        options+=' --define --undefine --std --use_fast_math --include-path --maxrregcount --generate-line-info --device-debug --check --detach --quiet' ;;
         esac
 
         if [[ $current == -* ]]; then

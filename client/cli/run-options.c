@@ -23,6 +23,7 @@ enum {
         RUN_REGISTERS,
         RUN_LINE_INFO,
         RUN_DETACH,
+        RUN_CHECK,
 };
 
 const char run_option_shorts[] = "D:U:I:Gq";
@@ -44,6 +45,7 @@ const struct option run_option_table[] = {
         {"maxrregcount", required_argument, NULL, RUN_REGISTERS},
         {"generate-line-info", no_argument, NULL, RUN_LINE_INFO},
         {"device-debug", no_argument, NULL, 'G'},
+        {"check", no_argument, NULL, RUN_CHECK},
         {"detach", no_argument, NULL, RUN_DETACH},
         {"quiet", no_argument, NULL, 'q'},
         VERB_OPTIONS,
@@ -74,6 +76,7 @@ const char run_option_help[] =
         "      --maxrregcount N   registers of a thread at most (source and PTX; not on the CPU)\n"
         "      --generate-line-info  keep line numbers, for profilers (not on the CPU)\n"
         "  -G, --device-debug     compile for a debugger (not on the CPU)\n"
+        "      --check            fail at the first access outside of the arguments, and name it\n"
         "      --detach           print the job's id and exit; `gpuq fetch' writes its outputs\n"
         "  -q, --quiet            do not print timings\n";
 
@@ -178,6 +181,9 @@ static int option_read(Cli *cli, RunOptions *options, int option) {
                         return option_compiler(cli, options, "-lineinfo", "");
                 case 'G':
                         return option_compiler(cli, options, "-G", "");
+                case RUN_CHECK:
+                        options->check = true;
+                        return 0;
                 case RUN_DETACH:
                         options->detach = true;
                         return 0;

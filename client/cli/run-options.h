@@ -19,6 +19,7 @@ typedef struct RunOptions {
         const char *label;   /* NULL: none */
         bool quiet;
         bool detach;
+        bool check;
         char **compiler; /* options for the compiler; ends with NULL */
         size_t n_compiler;
         char *file;         /* NULL: built-in */

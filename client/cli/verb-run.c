@@ -191,6 +191,8 @@ static int run_set_options(Run *run) {
                 r = gpuq_job_set_timeout(run->job, options->timeout_ms);
         if (r >= 0)
                 r = gpuq_job_set_device(run->job, options->device);
+        if (r >= 0)
+                r = gpuq_job_set_checked(run->job, options->check);
         if (r >= 0 && options->label)
                 r = gpuq_job_set_label(run->job, options->label);
         return r;

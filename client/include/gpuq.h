@@ -301,7 +301,8 @@ typedef struct gpuq_code {
  * gpuq_module_load() - compile and load CUDA C++ source, PTX, a cubin or a fatbin
  * @image:   copied
  * @n_image: bytes
- * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math, -IFOLDER,
+ * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math, --check (see
+ *           gpuq_job_set_checked()), -IFOLDER,
  *           -maxrregcount=N, -lineinfo, -G; NULL-terminated; may be NULL. This process reads what the
  *           source includes from a FOLDER, directly or indirectly; the daemon reads no file of a
  *           client. A folder of the CUDA Toolkit is left out: the daemon's compilers have its
@@ -535,6 +536,23 @@ GPUQ_API int gpuq_job_set_device(gpuq_job *job, int device);
 GPUQ_API int gpuq_job_set_repeatable(gpuq_job *job, bool repeatable);
 /** gpuq_job_set_timed() - request the running time on the GPU, gpuq_result.gpu_ns. */
 GPUQ_API int gpuq_job_set_timed(gpuq_job *job, bool timed);
+/**
+ * gpuq_job_set_checked() - compare each access of the job's kernels with its buffers
+ *
+ * The first load, store or atomic operation outside of all buffers of the job, of the block's shared
+ * memory and of the module's variables ends the job with GPUQ_E_FAULT, and so does a store to a
+ * GPUQ_IN buffer. The text names the kernel, the argument and the index, the thread, and the line of
+ * the source. Nothing is read or written there, and no other job is affected.
+ *
+ * The job runs a version of its kernels that is several times slower. gpuq_submit() compiles it, from
+ * source or PTX, for the first job of a module, and may fail like gpuq_module_load(); so do
+ * gpuq_prepare() and gpuq_job_detach(). That version has variables of its own.
+ *
+ * Not found is an access that lies in another buffer of the job. Buffers in host memory are kept
+ * 64 KiB apart while the job runs; device buffers stay where they are. Not checked are local
+ * variables, textures, and shared memory of other blocks. A kernel that calls malloc() is refused.
+ */
+GPUQ_API int gpuq_job_set_checked(gpuq_job *job, bool checked);
 
 typedef enum gpuq_state {
         GPUQ_BUILDING = -1, /* not submitted yet */

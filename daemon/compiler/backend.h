@@ -9,6 +9,7 @@
  * negative errno is for failures that no compiler caused, such as lack of memory.
  */
 
+#include "compiler/check_rewrite.h"
 #include "compiler/request.h"
 #include "compiler/result.h"
 
@@ -25,6 +26,8 @@ typedef struct Ptx {
 
 /** cpu_compile() - source or PTX to a shared object for the CPU driver. */
 int cpu_compile(const Request *request, Result *result);
+/** cpu_compile_ptx() - the same for this PTX, whatever the request's image is. */
+int cpu_compile_ptx(const Request *request, const Ptx *ptx, Result *result);
 /** cpu_machine() - the compiler's option for what this machine has, "-w" (nothing) without. */
 const char *cpu_machine(void);
 /**
@@ -56,6 +59,17 @@ int link_image(const Request *request, Result *result, Format format, const void
 int link_twins(const Request *request, Result *result, const char *ptx, size_t n_ptx);
 /** link_ptx() - PTX to a cubin, with twins if possible. */
 int link_ptx(const Request *request, Result *result, const char *ptx, size_t n_ptx);
+/**
+ * check_ptx() - PTX to PTX that is checked (check.h)
+ *
+ * Return: 0, also if the result says why it is refused, or a negative errno.
+ */
+int check_ptx(const Request *request, Result *result, const char *ptx, size_t n_ptx,
+              Checked *ret_checked);
+/** check_take_sites() - the result's image is one of @checked. */
+void check_take_sites(Result *result, Checked *checked);
+/** link_checked() - PTX to a checked cubin. */
+int link_checked(const Request *request, Result *result, const char *ptx, size_t n_ptx);
 /** gpu_compile() - any format to a cubin, by the functions above. */
 int gpu_compile(const Request *request, Result *result);
 /** builtin_find() - the built-in kernels for the target. */

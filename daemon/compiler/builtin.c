@@ -108,10 +108,36 @@ static int find_for_gpu(const Request *request, Result *result) {
         return MIN(link_twins(request, result, ptx, n_ptx), 0);
 }
 
+/* The checked kernels are made of the same PTX for every target. */
+static int find_checked(const Request *request, Result *result) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n_text;
+        int r;
+
+        r = read_kernels(request, "builtin.ptx", &text, &n_text);
+        if (r < 0)
+                return r;
+        if (request->sm)
+                return link_checked(request, result, text, n_text);
+
+        r = cpu_compile_ptx(request, &(Ptx){text, n_text}, result);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+        /* describe() says more than the PTX. */
+        result->signature = signature_free(result->signature);
+        return signature_new(&result->signature);
+}
+
+static int find(const Request *request, Result *result) {
+        if (request->checked)
+                return find_checked(request, result);
+        return request->sm ? find_for_gpu(request, result) : find_for_cpu(request, result);
+}
+
 int builtin_find(const Request *request, Result *result) {
         int r;
 
-        r = request->sm ? find_for_gpu(request, result) : find_for_cpu(request, result);
+        r = find(request, result);
         if (r == 0 && result->status == COMPILED_OK)
                 r = describe(request, result);
         if (r < 0)

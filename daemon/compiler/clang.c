@@ -96,6 +96,8 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
                 argv[n++] = *folder;
         if (!request->sm)
                 argv[n++] = "-D__GPUQ_CPU__=1";
+        if (request->checked)
+                argv[n++] = "-gline-directives-only";
         if (options_fast_math(request->options, request->n_options)) {
                 argv[n++] = "-ffast-math";
                 argv[n++] = "-fgpu-flush-denormals-to-zero";

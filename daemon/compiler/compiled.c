@@ -15,7 +15,7 @@
 #define KINDS_MAX      4096u        /* parameters of one kernel; CUDA allows 32 KiB of them */
 #define TEXT_BYTES_MAX (64u << 20)
 
-static const char magic[8] = "GPUQCMP2";
+static const char magic[8] = "GPUQCMP3";
 
 typedef struct Header {
         char magic[8];
@@ -27,6 +27,7 @@ typedef struct Header {
         uint64_t n_signature;
         uint64_t n_variables;
         uint64_t n_named;
+        uint64_t n_sites;
 } Header;
 
 static_assert(sizeof(Header) == COMPILED_HEADER_BYTES, "the header is packed");
@@ -63,12 +64,14 @@ int compiled_pack(const CompiledSections *sections, void **ret_data, size_t *ret
                 .status = sections->status,
                 .flags = sections->flags,
                 .n_total = sizeof(header) + sections->n_image + sections->n_log +
-                           sections->n_signature + sections->n_variables + sections->n_named,
+                           sections->n_signature + sections->n_variables + sections->n_named +
+                           sections->n_sites,
                 .n_image = sections->n_image,
                 .n_log = sections->n_log,
                 .n_signature = sections->n_signature,
                 .n_variables = sections->n_variables,
                 .n_named = sections->n_named,
+                .n_sites = sections->n_sites,
         };
         void *data, *p;
 
@@ -82,7 +85,8 @@ int compiled_pack(const CompiledSections *sections, void **ret_data, size_t *ret
         p = append(p, sections->log, sections->n_log);
         p = append(p, sections->signature, sections->n_signature);
         p = append(p, sections->variables, sections->n_variables);
-        append(p, sections->named, sections->n_named);
+        p = append(p, sections->named, sections->n_named);
+        append(p, sections->sites, sections->n_sites);
 
         *ret_data = data;
         *ret_n_data = header.n_total;
@@ -103,7 +107,7 @@ static int header_read(const void *data, size_t n_data, Header *ret_header) {
 
         /* One after the other against what is left, so that no sum can overflow. */
         left = n_data - sizeof(header);
-        for (size_t i = 0; i < 5; i++) {
+        for (size_t i = 0; i < 6; i++) {
                 uint64_t n = (&header.n_image)[i];
 
                 if (n > left || (i > 0 && n > TEXT_BYTES_MAX))
@@ -245,11 +249,12 @@ static char *copy_section(char **at, const char **text, size_t n) {
 }
 
 static int parse_text(Compiled *compiled, const Header *header, const char *text) {
-        size_t n = header->n_log + header->n_signature + header->n_variables + header->n_named;
+        size_t n = header->n_log + header->n_signature + header->n_variables + header->n_named +
+                   header->n_sites;
         char *at, *signature, *variables, *named;
         int r;
 
-        compiled->strings = at = calloc(1, n + 4);
+        compiled->strings = at = calloc(1, n + 5);
         if (!compiled->strings)
                 return -ENOMEM;
 
@@ -257,6 +262,7 @@ static int parse_text(Compiled *compiled, const Header *header, const char *text
         signature = copy_section(&at, &text, header->n_signature);
         variables = copy_section(&at, &text, header->n_variables);
         named = copy_section(&at, &text, header->n_named);
+        compiled->sites = copy_section(&at, &text, header->n_sites);
 
         r = parse_signature(compiled, signature, header->n_signature);
         if (r == 0)

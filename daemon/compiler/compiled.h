@@ -6,8 +6,8 @@
  * Compiled
  *
  * The result of gpuqd-compiler, as bytes and as a struct. A fixed header, then
- * five sections without gaps: the image, the log, the signature, the variables,
- * and the symbols of the kernels that the request named.
+ * six sections without gaps: the image, the log, the signature, the variables,
+ * the symbols of the kernels that the request named, and the sites.
  * Pure. What is parsed is untrusted: a compiler is run on a client's behalf and
  * may have been taken over by what it compiled.
  *
@@ -20,7 +20,8 @@
  * cuModuleGetFunction() takes; NAME what users say, which for a C++ kernel is
  * shorter ("f<float>" for "_Z1fIfEvPT_"). TEXT tells what a built-in computes; newlines
  * in it are written "\n". The variables are one name a line, and so are the symbols,
- * in the order of the request's names.
+ * in the order of the request's names. The sites are those of a checked image,
+ * as check.h says.
  */
 
 #include <stdbool.h>
@@ -51,8 +52,9 @@ enum {
                 1 << 0, /* writable variables: each session needs an instance of its own */
         COMPILED_HAS_PRINTF = 1 << 1, /* its launches may fill the printf buffer */
         COMPILED_FROM_CACHE = 1 << 2,
-        COMPILED_HAS_TWINS = 1 << 3, /* kernels named as batch.h says are ours, not the user's */
-        _COMPILED_FLAGS = 15,
+        COMPILED_HAS_TWINS = 1 << 3,  /* kernels named as batch.h says are ours, not the user's */
+        COMPILED_IS_CHECKED = 1 << 4, /* its kernels compare their accesses (check.h) */
+        _COMPILED_FLAGS = 31,
 };
 
 typedef struct CompiledKernel {
@@ -76,7 +78,8 @@ typedef struct Compiled {
         size_t n_variables;
         const char **named; /* symbols, one for each name of the request */
         size_t n_named;
-        char *strings; /* what the names above point into */
+        const char *sites; /* never NULL */
+        char *strings;     /* what the names above point into */
         uint8_t *kinds;
 } Compiled;
 
@@ -97,7 +100,7 @@ const char *compiled_status_name(CompiledStatus status);
 
 /* ---- the other way, for gpuqd-compiler ------------------------------------- */
 
-#define COMPILED_HEADER_BYTES 64u
+#define COMPILED_HEADER_BYTES 72u
 #define COMPILED_FLAGS_OFFSET 12u
 
 typedef struct CompiledSections {
@@ -113,6 +116,8 @@ typedef struct CompiledSections {
         size_t n_variables;
         const char *named;
         size_t n_named;
+        const char *sites;
+        size_t n_sites;
 } CompiledSections;
 
 /** compiled_pack() - the bytes of a result. @ret_data: the caller's to free. Return: 0 or -ENOMEM. */

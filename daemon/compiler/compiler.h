@@ -35,7 +35,8 @@
  *   OPTION     the client's, as options.h lists them
  *
  * The result of source or PTX for a GPU contains the twins of its kernels (batch.h) where
- * possible; the result does not list them.
+ * possible; the result does not list them. With --check it has none: its kernels compare their
+ * accesses with the job's buffers (check.h).
  *
  * It exits 0 whenever it wrote a result, which may be an error: see compiled.h
  * for reading it. That its time was up, or that a compiler crashed, is a result too.

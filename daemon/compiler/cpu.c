@@ -127,7 +127,9 @@ static int take_image(const Cpu *cpu, const Ptx *ptx, Result *result) {
         return 0;
 }
 
-static int compile_ptx(const Request *request, const Ptx *ptx, Result *result) {
+/* @described: the PTX that the signature is read from. */
+static int compile_ptx(const Request *request, const Ptx *ptx, const Ptx *described,
+                       Result *result) {
         static const char *const compilers[] = {"clang", "cc", "gcc", NULL};
         _cleanup_(cpu_finish) Cpu cpu = {};
         _cleanup_(freep) char *source = NULL;
@@ -154,7 +156,31 @@ static int compile_ptx(const Request *request, const Ptx *ptx, Result *result) {
                 r = compile(request, &cpu, result);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
-        return take_image(&cpu, ptx, result);
+        return take_image(&cpu, described, result);
+}
+
+/* What the driver cannot run is found first, as only the text without checks has the user's lines. */
+static int compile_checked(const Request *request, const Ptx *ptx, Result *result) {
+        _cleanup_(checked_finish) Checked checked = {};
+        _cleanup_(freep) char *source = NULL;
+        int r;
+
+        r = translate(request, result, ptx, &source);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+        r = check_ptx(request, result, ptx->text, ptx->n_text, &checked);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+
+        r = compile_ptx(request, &(Ptx){checked.text, checked.n_text}, ptx, result);
+        if (r == 0 && result->status == COMPILED_OK)
+                check_take_sites(result, &checked);
+        return r;
+}
+
+int cpu_compile_ptx(const Request *request, const Ptx *ptx, Result *result) {
+        return request->checked ? compile_checked(request, ptx, result)
+                                : compile_ptx(request, ptx, ptx, result);
 }
 
 static void ptx_finish(Ptx *ptx) {
@@ -167,10 +193,10 @@ int cpu_compile(const Request *request, Result *result) {
         int r;
 
         if (request->format == FORMAT_PTX)
-                return compile_ptx(request, &given, result);
+                return cpu_compile_ptx(request, &given, result);
 
         r = source_compile(request, result, &made);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;
-        return compile_ptx(request, &made, result);
+        return cpu_compile_ptx(request, &made, result);
 }

@@ -59,6 +59,8 @@ static int compile_source(const Request *request, Result *result) {
                 return r;
         if (result->signature->is_opencl)
                 opencl_hide_spaces(ptx.text, ptx.n_text);
+        if (request->checked)
+                return link_checked(request, result, ptx.text, ptx.n_text);
         if (result->image)
                 return MIN(link_twins(request, result, ptx.text, ptx.n_text), 0);
         return link_ptx(request, result, ptx.text, ptx.n_text);
@@ -71,7 +73,8 @@ static int assemble(const Request *request, Result *result) {
         r = ptx_scan(request->image, n, result->signature);
         if (r < 0)
                 return r;
-        return link_ptx(request, result, request->image, n);
+        return request->checked ? link_checked(request, result, request->image, n)
+                                : link_ptx(request, result, request->image, n);
 }
 
 static int take_cubin(const Request *request, Result *result, const void *image, size_t n_image) {
@@ -142,7 +145,52 @@ static int take_fatbin(const Request *request, Result *result, const void *image
                            request->sm);
 }
 
+/* ---- checked ------------------------------------------------------------------------ */
+
+/* The newest PTX that can be made to run on the device. */
+static bool find_ptx(const Request *request, FatbinEntry *ret_entry) {
+        size_t position = 0;
+        bool found = false;
+        FatbinEntry entry;
+
+        while (fatbin_next(request->image, request->n_image, &position, &entry) == 0)
+                if (entry.kind == FATBIN_PTX && !entry.compressed && entry.sm <= request->sm &&
+                    (!found || entry.sm > ret_entry->sm)) {
+                        *ret_entry = entry;
+                        found = true;
+                }
+        return found;
+}
+
+static int check_fatbin(const Request *request, Result *result) {
+        FatbinEntry entry;
+        size_t n;
+        int r;
+
+        if (!find_ptx(request, &entry))
+                return result_fail(result, COMPILED_NO_BINARY,
+                                   "%s has no PTX for this device that is not compressed, which a "
+                                   "checked job needs: pass source or PTX",
+                                   request->name);
+
+        n = strnlen(entry.data, entry.n_data);
+        r = ptx_scan(entry.data, n, result->signature);
+        return r < 0 ? r : link_checked(request, result, entry.data, n);
+}
+
+static int check_binary(const Request *request, Result *result) {
+        if (request->format == FORMAT_FATBIN)
+                return check_fatbin(request, result);
+        return result_fail(result, COMPILED_NO_BINARY,
+                           "%s is a cubin, which has no PTX, and a checked job needs that: pass "
+                           "source or PTX",
+                           request->name);
+}
+
 int gpu_compile(const Request *request, Result *result) {
+        if (request->checked && request->format != FORMAT_SOURCE && request->format != FORMAT_PTX)
+                return check_binary(request, result);
+
         switch (request->format) {
                 case FORMAT_SOURCE:
                 case FORMAT_OPENCL:

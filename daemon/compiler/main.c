@@ -179,7 +179,7 @@ static bool includes_known_files(const Request *request, const char *text, size_
 
 static bool is_cacheable(const Request *request) {
         if (!request->cache || request->format == FORMAT_CUBIN ||
-            (request->format == FORMAT_BUILTIN && !request->sm))
+            (request->format == FORMAT_BUILTIN && !request->sm && !request->checked))
                 return false;
         if (!format_is_source(request->format))
                 return true;

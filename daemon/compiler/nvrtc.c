@@ -158,7 +158,8 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                 snprintf(most, sizeof(most), "--maxrregcount=%u", registers);
                 options[n++] = most;
         }
-        if (request->sm && options_line_info(request->options, request->n_options))
+        if (request->checked ||
+            (request->sm && options_line_info(request->options, request->n_options)))
                 options[n++] = "-lineinfo";
         if (request->sm && options_debug(request->options, request->n_options))
                 options[n++] = "-G";

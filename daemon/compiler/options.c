@@ -118,9 +118,13 @@ bool options_is_opencl(const char *option) {
         return is_one_of(option, known, ARRAY_SIZE(known));
 }
 
+static bool is_check(const char *option) {
+        return strcmp(option, "--check") == 0;
+}
+
 static bool is_allowed(const char *option) {
         return options_is_macro(option) || standard(option) || is_fast_math(option) ||
-               is_line_info(option) || is_debug(option) || registers(option) ||
+               is_line_info(option) || is_debug(option) || is_check(option) || registers(option) ||
                options_is_opencl(option) || options_folder(option);
 }
 
@@ -172,6 +176,14 @@ bool options_line_info(const char *const *options, size_t n_options) {
 bool options_debug(const char *const *options, size_t n_options) {
         for (size_t i = 0; i < n_options; i++)
                 if (is_debug(options[i]))
+                        return true;
+
+        return false;
+}
+
+bool options_checked(const char *const *options, size_t n_options) {
+        for (size_t i = 0; i < n_options; i++)
+                if (is_check(options[i]))
                         return true;
 
         return false;

@@ -14,7 +14,7 @@
 
 #define OPTIONS_ALLOWED                                                                            \
         "-DNAME[=VALUE], -UNAME, -std=c++11|14|17|20, --use_fast_math, -maxrregcount=N, "          \
-        "-lineinfo, -G, -IFOLDER of the headers that were sent; for OpenCL C "                     \
+        "-lineinfo, -G, --check, -IFOLDER of the headers that were sent; for OpenCL C "            \
         "-cl-std=CL1.2 and its like, -cl-fast-relaxed-math, -cl-mad-enable, "                      \
         "-cl-finite-math-only, -cl-unsafe-math-optimizations, -cl-denorms-are-zero, "              \
         "-cl-no-signed-zeros"
@@ -39,5 +39,7 @@ bool options_debug(const char *const *options, size_t n_options);
 const char *options_folder(const char *option);
 /** options_is_path() - whether it is a relative path without "." and ".." in it, of at most 1024 bytes. */
 bool options_is_path(const char *path);
+/** options_checked() - whether --check is given: kernels compare their accesses with the job's buffers (check.h). */
+bool options_checked(const char *const *options, size_t n_options);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "compiler/bound.h"
 #include "compiler/compiler.h"
+#include "compiler/options.h"
 
 #define SM_MIN 50
 #define SM_MAX 999
@@ -187,6 +188,7 @@ static int parse(Request *request, int argc, char **argv) {
 
         request->options = (const char *const *)argv + optind;
         request->n_options = argc - optind;
+        request->checked = options_checked(request->options, request->n_options);
         return 0;
 }
 

@@ -29,7 +29,8 @@ typedef struct Request {
         unsigned memory_mib; /* of a compiler in this process (bound.h) */
         bool cuda_driver;
         int device;
-        bool plain; /* no twins (batch.h): with them, the compiler crashed */
+        bool checked; /* accesses are compared (check.h) */
+        bool plain;   /* no twins (batch.h): with them, the compiler crashed */
         const char *const *options;
         size_t n_options;
         const char **kernels; /* names of the client's; the result tells their symbols */

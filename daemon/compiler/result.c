@@ -33,6 +33,7 @@ Result *result_free(Result *result) {
         free(result->named);
         signature_free(result->signature);
         free(result->log);
+        free(result->sites);
         free(result->image);
         free(result);
         return NULL;
@@ -145,17 +146,20 @@ int result_pack(const Result *result, void **ret_data, size_t *ret_n_data) {
         if (ok && result->signature->n_variables > 0)
                 flags |= COMPILED_HAS_VARIABLES;
 
-        return compiled_pack(&(CompiledSections){.status = result->status,
-                                                 .flags = flags,
-                                                 .image = result->image,
-                                                 .n_image = result->n_image,
-                                                 .log = result->log,
-                                                 .n_log = result->log ? strlen(result->log) : 0,
-                                                 .signature = ok ? kernels : NULL,
-                                                 .n_signature = ok ? strlen(kernels) : 0,
-                                                 .variables = ok ? variables : NULL,
-                                                 .n_variables = ok ? strlen(variables) : 0,
-                                                 .named = named,
-                                                 .n_named = ok ? strlen(named) : 0},
-                             ret_data, ret_n_data);
+        return compiled_pack(
+                &(CompiledSections){.status = result->status,
+                                    .flags = flags,
+                                    .image = result->image,
+                                    .n_image = result->n_image,
+                                    .log = result->log,
+                                    .n_log = result->log ? strlen(result->log) : 0,
+                                    .signature = ok ? kernels : NULL,
+                                    .n_signature = ok ? strlen(kernels) : 0,
+                                    .variables = ok ? variables : NULL,
+                                    .n_variables = ok ? strlen(variables) : 0,
+                                    .named = named,
+                                    .n_named = ok ? strlen(named) : 0,
+                                    .sites = ok ? result->sites : NULL,
+                                    .n_sites = ok && result->sites ? strlen(result->sites) : 0},
+                ret_data, ret_n_data);
 }

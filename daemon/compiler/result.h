@@ -17,7 +17,8 @@ typedef struct Result {
         uint32_t flags;
         void *image; /* malloc()ed */
         size_t n_image;
-        char *log; /* malloc()ed, or NULL */
+        char *log;   /* malloc()ed, or NULL */
+        char *sites; /* of a checked image (check.h), malloc()ed; else NULL */
         Signature *signature;
         char **named; /* symbols of the request's kernels, NULL where not known yet; NULL: none is */
         size_t n_named;

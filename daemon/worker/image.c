@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "compiler/batch.h"
+#include "compiler/check.h"
 #include "util/kernel-name.h"
 #include "util/symbol.h"
 
@@ -164,6 +165,7 @@ static int image_read_function(Image *image, Function *function, Failure *failur
         if (r)
                 return r;
 
+        function->checkable = image->checkable.address ? &image->checkable : NULL;
         kernel = image_described(image, function->symbol);
         function->name = kernel ? kernel->name : function->symbol;
         function->text = kernel ? kernel->text : "";
@@ -285,11 +287,34 @@ static int image_read_variables(Image *image) {
         return 0;
 }
 
+static int image_find_checkable(Image *image, Failure *failure) {
+        CUdeviceptr address;
+        size_t size;
+        int r;
+
+        if (!(image->compiled->flags & COMPILED_IS_CHECKED))
+                return 0;
+        r = image_check(image,
+                        image->cu->cuModuleGetGlobal(&address, &size, image->module, CHECK_NAME),
+                        "cuModuleGetGlobal", failure);
+        if (r)
+                return r;
+        if (size < sizeof(CheckVariable))
+                return failure_set(failure, GPUQ__V1__CODE__E_IMAGE,
+                                   "the module's variable " CHECK_NAME " is not of gpuq");
+
+        image->checkable = (Checkable){.address = address, .sites = image->compiled->sites};
+        return 0;
+}
+
 static int image_fill(Image *image, const Compiled *compiled, Failure *failure) {
         int r;
 
         r = image_check(image, image->cu->cuModuleLoadData(&image->module, compiled->image),
                         "cuModuleLoadData", failure);
+        if (r)
+                return r;
+        r = image_find_checkable(image, failure);
         if (r)
                 return r;
         r = image_read_functions(image, failure);
@@ -351,7 +376,8 @@ static bool kernel_is_like(const CompiledKernel *a, const CompiledKernel *b) {
 
 bool image_is_like(const Image *image, const Compiled *compiled) {
         const Compiled *own = image->compiled;
-        const uint32_t flags = COMPILED_HAS_VARIABLES | COMPILED_HAS_PRINTF | COMPILED_HAS_TWINS;
+        const uint32_t flags = COMPILED_HAS_VARIABLES | COMPILED_HAS_PRINTF | COMPILED_HAS_TWINS |
+                               COMPILED_IS_CHECKED;
 
         if (own->n_image != compiled->n_image || own->n_kernels != compiled->n_kernels ||
             own->n_variables != compiled->n_variables || ((own->flags ^ compiled->flags) & flags))

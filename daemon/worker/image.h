@@ -25,6 +25,13 @@ typedef struct FunctionParameter {
         size_t offset; /* bytes, among all parameters */
 } FunctionParameter;
 
+/* The variable of a checked image (compiler/check.h). */
+typedef struct Checkable {
+        CUdeviceptr address; /* 0: the image is not checked */
+        const char *sites;
+        const void *user; /* the job in flight that uses it, or NULL */
+} Checkable;
+
 typedef struct Function {
         CUfunction function;
         const char *symbol; /* as in the module; owned by the driver or by the compiled result */
@@ -42,6 +49,7 @@ typedef struct Function {
         CUfunction twin;           /* runs many jobs in one launch (compiler/batch.h); NULL: none */
         unsigned twin_max_threads; /* in a block */
         InPlace *in_place;         /* results of trials; NULL: none yet */
+        Checkable *checkable;      /* of its image, if that is checked; else NULL */
         /* the latest result on blocks that can be resident at once */
         unsigned resident_threads, resident_shared, resident_blocks;
 } Function;
@@ -68,6 +76,7 @@ typedef struct Image {
         bool has_variables; /* writable ones: never shared */
         bool has_printf;
         bool has_twins;
+        Checkable checkable;
 } Image;
 
 /**

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <uv.h>
 
+#include "worker/checked.h"
+
 void issuer_init(Issuer *issuer, Context *context, Streams *streams,
                  const IssueSettings *settings) {
         issuer->context = context;
@@ -162,10 +164,26 @@ static int issue_singly(const Issuer *issuer, const Batch *batch, const Program 
         return 0;
 }
 
-static int issue_job(Issuer *issuer, Batch *batch, const Job *job, Failure *failure) {
+/* Each step alone: what a launch may access is written before it. */
+static int issue_checked(const Issuer *issuer, const Batch *batch, Job *job, Failure *failure) {
+        CUstream stream = batch->stream->stream;
+        int r;
+
+        r = checked_begin(issuer->context, job, stream, failure);
+        for (size_t i = 0; i < job->program->n_steps && r == 0; ++i) {
+                r = checked_tell(issuer->context, job, i, stream, failure);
+                if (r == 0)
+                        r = issue_step(issuer, &job->program->steps[i], batch->stream, failure);
+        }
+        return r;
+}
+
+static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
         int r;
 
         job_set_addresses(job, batch->way == BATCH_IN_PLACE);
+        if (job->program->is_checked)
+                return issue_checked(issuer, batch, job, failure);
         if (job->program->n_steps < 2)
                 return issue_singly(issuer, batch, job->program, failure);
 
@@ -209,7 +227,7 @@ static CUresult issue_twin(Issuer *issuer, const Batch *batch) {
 
 static int issue_jobs(Issuer *issuer, Batch *batch, Failure *failure) {
         Function *function = batch->kind.function;
-        const Job *job;
+        Job *job;
         CUresult result;
         int r = 0;
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "compiler/check.h"
 #include "worker/arenas.h"
 #include "worker/twin.h"
 
@@ -147,6 +148,7 @@ Job *job_free(Job *job, Blocks *blocks) {
 
         program_unref(job->program);
         free(job->output);
+        free(job->checked);
         failure_clear(&job->failure);
         blocks_give(blocks, job);
         return NULL;
@@ -256,12 +258,25 @@ static int job_build_program(Job *job, Programs *programs) {
         return job_make_program(job, programs, &input);
 }
 
+/* ---- whether it is checked --------------------------------------------------------------- */
+
+/* Between staged buffers of a checked job: an access outside of one must not hit another. */
+#define JOB_GAP_BYTES (64u << 10)
+
+static bool job_is_checked(const Job *job) {
+        for (size_t i = 0; i < job->n_kernels; ++i)
+                if (job->kernels[i].module->image->checkable.address)
+                        return true;
+        return false;
+}
+
 /* ---- its data ---------------------------------------------------------------------------- */
 
 static int job_plan_staging(Job *job) {
         int r;
 
-        r = staging_plan(job->buffers, job->n_buffers, job->staging_memory, &job->staging);
+        r = staging_plan(job->buffers, job->n_buffers, job_is_checked(job) ? JOB_GAP_BYTES : 0,
+                         job->staging_memory, &job->staging);
         if (r == -EOVERFLOW)
                 return failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY,
                                    "the job's buffers are larger than any memory");
@@ -285,7 +300,7 @@ static uint64_t job_count_small(const Job *job) {
 static bool job_fits_in_place(const Job *job) {
         uint64_t n_host = 0;
 
-        if (job->staging.updates || job->n_small > JOB_SMALL_BYTES ||
+        if (job->program->is_checked || job->staging.updates || job->n_small > JOB_SMALL_BYTES ||
             !program_only_launch(job->program))
                 return false;
         for (size_t i = 0; i < job->n_buffers; ++i) {
@@ -306,7 +321,8 @@ static void job_find_kind(Job *job) {
         const ProgramLaunch *launch = program_only_launch(job->program);
 
         job->kind.class = stream_class(job->priority);
-        if (!launch || job->timed || job->program->has_printf || job->n_small > JOB_SMALL_BYTES)
+        if (!launch || job->timed || job->program->is_checked || job->program->has_printf ||
+            job->n_small > JOB_SMALL_BYTES)
                 return;
         job->n_rows = twin_rows(launch);
         if (job->n_rows < BATCH_ROWS_MIN)
@@ -324,6 +340,10 @@ int job_check(Job *job, Programs *programs) {
         r = job_check_prepared(job);
         if (r)
                 return r;
+        if (job_is_checked(job) && job->n_buffers > CHECK_RANGES_MAX)
+                return failure_set(&job->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "a checked job has %zu buffers; the limit is %u", job->n_buffers,
+                                   CHECK_RANGES_MAX);
         r = job_plan_staging(job);
         if (r)
                 return r;

@@ -38,6 +38,7 @@ typedef struct JobKernel {
 } JobKernel;
 
 typedef struct Job Job;
+typedef struct CheckedTable CheckedTable;
 
 /* An edge from an earlier job. */
 typedef struct JobEdge {
@@ -94,8 +95,9 @@ struct Job {
                 n_small; /* bytes to move or to clear before it; at most JOB_SMALL_BYTES, or UINT64_MAX: many */
         bool may_be_in_place; /* its kernel could work on host memory itself */
 
-        struct Batch *batch; /* in flight */
-        CUdeviceptr scratch; /* where its staged slices are */
+        CheckedTable *checked; /* of a checked job, once it was issued */
+        struct Batch *batch;   /* in flight */
+        CUdeviceptr scratch;   /* where its staged slices are */
         bool late_told;
         bool never_ran; /* it has ended, and nothing of it was issued */
 

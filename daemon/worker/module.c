@@ -296,8 +296,13 @@ int modules_load_builtin(Modules *modules) {
         return modules_want_builtin(modules, &request);
 }
 
+/* With options it is another image: the checked built-in kernels. */
+static bool request_is_builtin(const CompileRequest *request) {
+        return request->format == GPUQ__V1__FORMAT__BUILTIN && request->n_options == 0;
+}
+
 int module_add(Modules *modules, uint64_t id, const CompileRequest *request) {
-        bool is_builtin = request->format == GPUQ__V1__FORMAT__BUILTIN;
+        bool is_builtin = request_is_builtin(request);
         Module *module;
         int r;
 

@@ -216,6 +216,7 @@ static int program_launch(ProgramBuilder *builder, const Gpuq__V1__Launch *messa
                 return r;
 
         builder->program->has_printf |= kernel->image->has_printf;
+        builder->program->is_checked |= kernel->image->checkable.address != 0;
         ++builder->program->n_steps;
         return 0;
 }

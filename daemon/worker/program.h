@@ -80,6 +80,7 @@ typedef struct Program {
         Step *steps;
         size_t n_steps;
         bool has_printf;    /* a kernel may print: runs alone */
+        bool is_checked;    /* accesses of a kernel are compared: see checked.h */
         bool launches_only; /* no step's check depends on a buffer, but for needs */
 } Program;
 

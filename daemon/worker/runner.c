@@ -4,6 +4,8 @@
  */
 #include "worker/runner.h"
 
+#include "worker/checked.h"
+
 #define RUNNER_QUERY_FIRST_NS UINT64_C(1000000)
 #define RUNNER_QUERY_LAST_NS  UINT64_C(20000000)
 
@@ -193,6 +195,10 @@ static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
                 runner->alone = NULL;
         }
 
+        r = checked_end(runner->context, TAILQ_FIRST(&batch->jobs));
+        if (r)
+                return r;
+
         issue_finish(&runner->issuer, batch, now_ns);
         TAILQ_FOREACH (job, &batch->jobs, queue) {
                 job->ran_us = now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
@@ -368,6 +374,8 @@ const char *runner_waiting(const Runner *runner) {
                 return "gpuq's own kernels are being loaded";
         if (runner->alone || (job && job->program && job->program->has_printf))
                 return "a kernel that prints runs alone";
+        if (job && job->program && !checked_is_free(job))
+                return "another checked job of the same module runs";
         return "";
 }
 

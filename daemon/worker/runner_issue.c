@@ -4,6 +4,7 @@
  * be issued.
  */
 #include "util/macro.h"
+#include "worker/checked.h"
 #include "worker/runner.h"
 
 /* A batch waits this long for scratch that others hold, before it takes its own from the pool. */
@@ -260,6 +261,10 @@ static int runner_try(Runner *runner, Job *job, uint64_t now_ns) {
                 return 0;
         }
 
+        if (!checked_is_free(job)) { /* it is tried again when something has ended */
+                TAILQ_INSERT_TAIL(&runner->put_back, job, queue);
+                return 0;
+        }
         r = runner_make_room(runner, job, now_ns);
         if (r == FAILURE_E_WAIT)
                 TAILQ_INSERT_HEAD(&runner->ready, job, queue);

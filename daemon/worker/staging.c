@@ -117,7 +117,8 @@ static void staging_place(Staging *staging, const StagingSlice *slice, uint64_t 
 
 /* How many slices, from the first one on, overlap in a chain or are neighbours, and where they
  * end. */
-static size_t staging_region(const StagingSlice *slices, size_t n, uint64_t *ret_end) {
+static size_t staging_region(const StagingSlice *slices, size_t n, bool are_apart,
+                             uint64_t *ret_end) {
         uint64_t start = slices[0].buffer->offset, end = start + slices[0].buffer->length;
         size_t i;
 
@@ -125,7 +126,8 @@ static size_t staging_region(const StagingSlice *slices, size_t n, uint64_t *ret
                 const StagingBuffer *buffer = slices[i].buffer;
 
                 if (buffer->arena != slices[0].buffer->arena ||
-                    (buffer->offset >= end && !staging_is_neighbour(start, end, buffer->offset)))
+                    (buffer->offset >= end &&
+                     (are_apart || !staging_is_neighbour(start, end, buffer->offset))))
                         break;
                 if (buffer->offset + buffer->length > end)
                         end = buffer->offset + buffer->length;
@@ -135,13 +137,13 @@ static size_t staging_region(const StagingSlice *slices, size_t n, uint64_t *ret
         return i;
 }
 
-static int staging_sweep(Staging *staging, const StagingSlice *slices, size_t n) {
+static int staging_sweep(Staging *staging, const StagingSlice *slices, size_t n, uint64_t gap) {
         uint64_t top = 0, end;
 
         for (size_t i = 0, n_region; i < n; i += n_region) {
                 uint64_t start = slices[i].buffer->offset, place = top;
 
-                n_region = staging_region(slices + i, n - i, &end);
+                n_region = staging_region(slices + i, n - i, gap > 0, &end);
                 /* Several slices must keep the alignment that each has in the arena. */
                 if (n_region > 1)
                         place += start % STAGING_ALIGNMENT;
@@ -152,7 +154,7 @@ static int staging_sweep(Staging *staging, const StagingSlice *slices, size_t n)
                         staging_place(staging, &slices[k],
                                       place + (slices[k].buffer->offset - start));
 
-                top = place + (end - start) + STAGING_ALIGNMENT - 1;
+                top = place + (end - start) + gap + STAGING_ALIGNMENT - 1;
                 top -= top % STAGING_ALIGNMENT;
         }
 
@@ -268,7 +270,7 @@ static void staging_plan_device(Staging *staging, const StagingBuffer *buffers, 
                 i += staging_sweep_device(staging, slices + i, n - i);
 }
 
-int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
+int staging_plan(const StagingBuffer *buffers, size_t n_buffers, uint64_t gap, void *memory,
                  Staging *ret_staging) {
         Staging staging = {0};
         StagingSlice *slices;
@@ -294,7 +296,7 @@ int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
         }
 
         staging_sort(slices, n);
-        r = staging_sweep(&staging, slices, n);
+        r = staging_sweep(&staging, slices, n, gap);
         if (r < 0)
                 return r;
         if (empty && staging.n_bytes == 0)

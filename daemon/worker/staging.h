@@ -59,12 +59,13 @@ typedef struct Staging {
 size_t staging_room(size_t n_buffers);
 /**
  * staging_plan() - lay out a job's buffers
+ * @gap: bytes between buffers that do not overlap; 0: neighbours stay adjacent
  * @memory: of staging_room() bytes, aligned for a pointer; @ret_staging points into it
  *
  * Ranges are inside their arenas (offset + length does not overflow). Return: 0, or -EOVERFLOW if their
  * sum cannot be addressed.
  */
-int staging_plan(const StagingBuffer *buffers, size_t n_buffers, void *memory,
+int staging_plan(const StagingBuffer *buffers, size_t n_buffers, uint64_t gap, void *memory,
                  Staging *ret_staging);
 
 #endif

@@ -298,8 +298,8 @@ class Client:
         self.arenas.pop(request.image)  # consumed
         return self._load(request)
 
-    def builtin(self):
-        return self._load(pb.ModuleLoad(format=pb.BUILTIN))
+    def builtin(self, options=()):
+        return self._load(pb.ModuleLoad(format=pb.BUILTIN, options=options))
 
     def _load(self, request):
         module = self.call(module_load=request).module

@@ -13,7 +13,7 @@ import struct
 from .messages import pb
 
 ENTRY = struct.Struct("<8sQ32s32s")  # of daemon/compiler/cache.c
-RESULT = struct.Struct("<8sII6Q")  # of daemon/compiler/compiled.c
+RESULT = struct.Struct("<8sII7Q")  # of daemon/compiler/compiled.c
 NAME = "forged.ptx"  # of the module; the key of its entry contains it
 
 

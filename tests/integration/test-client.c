@@ -267,6 +267,7 @@ static const struct {
         {"threads", scenario_threads},
         {"callbacks", scenario_callbacks},
         {"many", scenario_many},
+        {"checked", scenario_checked},
         {"prepared", scenario_prepared},
         {"cancel", scenario_cancel},
         {"fork", scenario_fork},

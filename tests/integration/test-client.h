@@ -43,6 +43,9 @@ void scenario_callbacks(void);
 void scenario_many(void);
 void scenario_cancel(void);
 
+/* test-client-checked.c */
+void scenario_checked(void);
+
 /* test-client-prepared.c */
 void scenario_prepared(void);
 

@@ -12,6 +12,7 @@ from harness.messages import pb
 
 SIZES = [0, 1, 7, 255, 256, 1025, 10007]
 TYPES = ["f32", "f64"]
+CHECKED = ["--check"]  # the same, and each access is compared with the job's buffers
 BLOCK = 128
 
 
@@ -30,9 +31,9 @@ def grid_of(n):
 class Bench:
     """Runs one kernel on fresh buffers."""
 
-    def __init__(self, client, type_name):
+    def __init__(self, client, type_name, options):
         self.client, self.type_name, self.dtype = client, type_name, dtype_of(type_name)
-        self.module = client.builtin()
+        self.module = client.builtin(options)
         self.random = numpy.random.default_rng(17)
 
     def values(self, *shape):
@@ -59,9 +60,10 @@ class Bench:
         numpy.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
 
 
-@pytest.fixture(params=TYPES)
+@pytest.fixture(params=[(name, options) for options in ([], CHECKED) for name in TYPES],
+                ids=[*TYPES, *(f"{name}-checked" for name in TYPES)])
 def bench(client, request):
-    return Bench(client, request.param)
+    return Bench(client, *request.param)
 
 
 def test_every_promised_kernel_is_there_in_both_widths(client):

@@ -355,6 +355,19 @@ def test_opencl_with_local_memory(gpuqd, tmp_path):
     assert_ends(gpuqd.run("run", f"{source}:f", "null", "null", "local:x"), 2, "`local:x': `x' is not a number of bytes")
 
 
+def test_a_checked_run_names_the_argument_and_the_line(gpuqd, source, save, tmp_path):
+    x = save("x", numpy.ones(1000, "f4"))
+    y = tmp_path / "y.npy"
+    run_ok(gpuqd, "--check", f"{source}:times", f"in:{x}", f"out:{y}:float32:1000", "i32:1000")
+    numpy.testing.assert_array_equal(numpy.load(y), numpy.full(1000, 3, "f4"))
+    before = y.read_bytes()
+    ended = gpuqd.run("run", "--check", "--grid", "8", f"{source}:times", f"in:{x}", f"inout:{y}", "i32:1001")
+    line = SOURCE[:SOURCE.index("y[i] = FACTOR")].count("\n") + 1
+    assert_ends(ended, JOB_FAILED, "gpuq: run: times: kernel times: a load of 4 bytes at element 1000 of argument 1 (in), which "
+                f"has 1000 elements, by thread (232,0,0) of block (3,0,0), at {source}:{line} (ld.global")
+    assert y.read_bytes() == before
+
+
 def test_a_null_pointer(gpuqd, tmp_path):
     source = tmp_path / "null.cu"
     source.write_text('extern "C" __global__ void is_null(const int *x, int *y) { y[0] = x == nullptr; }')

@@ -18,7 +18,7 @@ from harness.messages import pb
 from harness.patience import until
 
 # Every scenario of gpuq-test-client that needs a daemon which stays.
-SCENARIOS = ["run", "buffers", "small-buffers", "dependencies", "modules", "loop", "threads", "callbacks", "many",
+SCENARIOS = ["run", "buffers", "small-buffers", "dependencies", "modules", "loop", "threads", "callbacks", "many", "checked",
              "prepared", "cancel", "fork", "free-client-first"]
 # The moment of the kill is any: from the first words to the last job.
 MOMENTS_S = (0.01, 0.04, 0.1)

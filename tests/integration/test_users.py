@@ -48,6 +48,22 @@ def test_both_get_right_results_from_workers_of_their_own(service, alice, bob):
     assert processes.uids(service.workers()) >= {ALICE, BOB}
 
 
+def test_anothers_checked_job_that_fails_disturbs_nobody(alice, bob):
+    gate = Gate(bob)
+    out = bob.arena(400)
+    job_id = bob.submit(held_job(bob.load(kernels.BASIC), bob.array(arange(100)), out, 100, gate))
+    gate.wait_for()
+    module = alice.load(kernels.BASIC, options=["--check"])
+    source, target = alice.array(arange(100)), alice.arena(400)
+    for _ in range(2):
+        assert_failed(alice.run(copy_job(module, source, target, 101)), pb.E_FAULT,
+                      "kernel copy: a ", "of 4 bytes at element 100 of argument ", "which has 100 elements, by thread (100,0,0)")
+        alice.run_well(copy_job(module, source, target, 100))
+    gate.open()
+    assert bob.wait(job_id).state == pb.DONE
+    assert out.array(numpy.int32).tolist() == [3 * i for i in range(100)]
+
+
 def test_roots_kernels_do_not_run_as_root(service):
     root = service.connect()
     module = root.load(kernels.BASIC)

@@ -13,6 +13,7 @@
 #include "proto/scan.h"
 
 #include "call.h"
+#include "checked.h"
 #include "error.h"
 #include "submit.h"
 #include "util/grow.h"
@@ -167,7 +168,9 @@ int gpuq_prepare(gpuq_job *job, gpuq_prepared **ret_prepared) {
                                               "fill before submitting it"));
 
         job_ref(job);
-        r = prepared_new(job, &prepared);
+        r = checked_prepare(job);
+        if (r == 0)
+                r = prepared_new(job, &prepared);
         if (r == 0)
                 r = prepared_tell(prepared, job);
         if (r < 0)

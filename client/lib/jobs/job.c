@@ -231,6 +231,17 @@ int gpuq_job_set_timed(gpuq_job *job, bool timed) {
         return client_leave(job->client, 0);
 }
 
+int gpuq_job_set_checked(gpuq_job *job, bool checked) {
+        int r;
+
+        r = job_enter_building(job);
+        if (r < 0)
+                return r;
+
+        job->settings.is_checked = checked;
+        return client_leave(job->client, 0);
+}
+
 int gpuq_job_set_callback(gpuq_job *job, gpuq_job_func func, void *userdata) {
         gpuq_client *client = job ? job->client : NULL;
         int r;

@@ -42,6 +42,7 @@ typedef struct JobSettings {
         unsigned timeout_ms;
         bool repeatable;
         bool timed;
+        bool is_checked;
 } JobSettings;
 
 /* How the job ended. */

@@ -23,6 +23,7 @@
 #include "util/write_all.h"
 
 #define MODULE_NAME_MAX 256 /* bytes, of the protocol */
+#define MODULE_CHECK    "--check"
 #define MODULE_SEALS    (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW)
 
 /* ---- loading ------------------------------------------------------------------- */
@@ -289,6 +290,52 @@ int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module) {
         return client_leave(client, module_load(client, &load, ret_module));
 }
 
+/* ---- checked modules --------------------------------------------------------------- */
+
+static bool module_is_checked(const gpuq_module *module) {
+        for (size_t i = 0; i < module->load->n_options; i++)
+                if (strcmp(module->load->options[i], MODULE_CHECK) == 0)
+                        return true;
+        return false;
+}
+
+/* The daemon takes the image of a loaded module once more. */
+static int module_load_checked(gpuq_module *module, gpuq_module **ret_checked) {
+        Gpuq__V1__ModuleLoad load = *module->load;
+        _cleanup_(freep) char **options = calloc(load.n_options + 1, sizeof(*options));
+
+        if (!options)
+                return error_memory();
+
+        if (load.n_options > 0)
+                memcpy(options, load.options, load.n_options * sizeof(*options));
+        options[load.n_options++] = (char *)MODULE_CHECK;
+        load.options = options;
+        load.module = 0;
+        return module_load(module->client, &load, ret_checked);
+}
+
+int module_find_checked(gpuq_module *module, gpuq_module **ret_checked) {
+        gpuq_module *checked;
+        int r;
+
+        if (module_is_checked(module)) {
+                *ret_checked = module;
+                return 0;
+        }
+        if (!module->checked) {
+                r = module_load_checked(module, &checked);
+                if (r < 0)
+                        return r;
+                if (module->checked) /* another thread was faster */
+                        module_unref(checked);
+                else
+                        module->checked = checked;
+        }
+        *ret_checked = module->checked;
+        return 0;
+}
+
 /* ---- asking --------------------------------------------------------------------- */
 
 static const char *module_kernel_name(const void *ready, size_t i) {
@@ -448,6 +495,8 @@ void module_unref(gpuq_module *module) {
         if (--module->refs > 0)
                 return;
 
+        if (module->checked)
+                module_unref(module->checked);
         TAILQ_REMOVE(&client->modules->loaded, module, modules);
         module_unload(client, module->id);
         module_free_memory(module);
@@ -460,6 +509,8 @@ static void module_free_forked(gpuq_module *module) {
         if (--module->refs > 0)
                 return;
 
+        if (module->checked)
+                module_free_forked(module->checked);
         module_free_memory(module);
         client_unref(client);
 }

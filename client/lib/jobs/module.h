@@ -38,12 +38,20 @@ struct gpuq_module {
         Need *needs;                /* likewise */
         size_t *first;              /* of each kernel's parameters */
         size_t last_found;          /* the last kernel launched: most launches use the same one */
+        gpuq_module *checked; /* the same with --check, a reference; NULL: not needed so far */
 };
 
 /** module_ref() - Return: @module. */
 gpuq_module *module_ref(gpuq_module *module);
 /** module_unref() - with the lock, and a reference to the client beside the module's own. */
 void module_unref(gpuq_module *module);
+/**
+ * module_find_checked() - the same module with --check, which is loaded if it was not needed so far
+ * @ret_checked: borrowed, as long as @module exists; @module itself if it has the option
+ *
+ * Gives up the lock while it waits. Return: 0, or as gpuq_module_load().
+ */
+int module_find_checked(gpuq_module *module, gpuq_module **ret_checked);
 /**
  * module_find() - a kernel by a name that was given when the module was loaded, or as util/kernel-name.h says
  * @ret_needs: of its parameters

@@ -13,6 +13,7 @@
 
 #include "proto/pack.h"
 
+#include "checked.h"
 #include "error.h"
 #include "receive.h"
 #include "wait.h"
@@ -345,6 +346,12 @@ static int submit_many(gpuq_client *client, gpuq_job *const *jobs, size_t n_jobs
         Submission submission = {.client = client, .jobs = jobs, .n_jobs = n_jobs};
         int r;
 
+        for (size_t i = 0; i < n_jobs; i++)
+                if (jobs[i] && jobs[i]->client == client) {
+                        r = checked_prepare(jobs[i]);
+                        if (r < 0)
+                                return r;
+                }
         r = submit_make_room(client);
         if (r < 0)
                 return r;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "call.h"
+#include "checked.h"
 #include "error.h"
 #include "submit.h"
 
@@ -67,6 +68,8 @@ int gpuq_job_detach(gpuq_job *job, const void *note, size_t n_note, uint64_t *re
         if (r == 0 && n_note > GPUQ_NOTE_MAX)
                 r = error_set(GPUQ_E_INVALID, "the note has %zu bytes, the limit is %u", n_note,
                               GPUQ_NOTE_MAX);
+        if (r == 0)
+                r = checked_prepare(job);
         if (r == 0)
                 r = detach_call(job, note, n_note, ret_id);
         job_unref(job);

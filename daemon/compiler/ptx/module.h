@@ -86,7 +86,8 @@ typedef struct PtxInstruction {
         PtxToken opcode; /* with its types and modifiers, as written */
         uint32_t line;
         uint32_t scope;
-        bool is_guarded; /* @p or @!p */
+        uint32_t file, file_line; /* of the source, from .loc; 0: not known */
+        bool is_guarded;          /* @p or @!p */
         PtxOperand guard;
         PtxOperand *operands;
         size_t n_operands;
@@ -145,7 +146,14 @@ typedef struct PtxFunction {
         size_t n_instructions;
         PtxLabel *labels;
         size_t n_labels;
+        const char *body; /* behind its "{" */
 } PtxFunction;
+
+/* A file that .loc names. */
+typedef struct PtxFile {
+        uint32_t number;
+        PtxToken name; /* with its quotes */
+} PtxFile;
 
 typedef struct PtxModule {
         Arena *arena;
@@ -155,6 +163,8 @@ typedef struct PtxModule {
         size_t n_functions;
         PtxVariable *variables; /* of all functions too, parameters included */
         size_t n_variables;
+        PtxFile *files;
+        size_t n_files;
 } PtxModule;
 
 enum {

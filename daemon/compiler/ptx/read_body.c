@@ -128,9 +128,10 @@ static void read_labelled(Reader *reader, PtxToken text) {
 }
 
 /* ".loc 1 20 3, function_name L1, inlined_at 1 5 2" */
-static void skip_location(Reader *reader) {
-        for (unsigned i = 0; i < 3; i++)
-                (void)reader_number(reader);
+static void read_location(Reader *reader) {
+        reader->file = (uint32_t)reader_number(reader);
+        reader->file_line = (uint32_t)reader_number(reader);
+        (void)reader_number(reader);
         while (reader_accept(reader, ",")) {
                 bool is_place = ptx_token_is(reader_peek(reader), "inlined_at");
 
@@ -157,7 +158,7 @@ static void read_directive(Reader *reader, PtxToken token) {
         else if (ptx_token_is(token, ".const"))
                 reader_variables(reader, PTX_CONST, false);
         else if (ptx_token_is(token, ".loc"))
-                skip_location(reader);
+                read_location(reader);
         else if (ptx_token_is(token, ".pragma"))
                 skip_statement(reader);
         else
@@ -219,7 +220,11 @@ static void read_guard(Reader *reader, PtxInstruction *instruction) {
 }
 
 static void read_instruction(Reader *reader, PtxToken token) {
-        PtxInstruction instruction = {.scope = reader->scope};
+        PtxInstruction instruction = {
+                .scope = reader->scope,
+                .file = reader->file,
+                .file_line = reader->file_line,
+        };
 
         if (ptx_token_is(token, "@")) {
                 read_guard(reader, &instruction);
@@ -267,6 +272,7 @@ void reader_body(Reader *reader) {
 
         reader->parents = NULL;
         reader->scope = reader->n_scopes = 0;
+        reader->file = reader->file_line = 0;
         open_scope(reader);
         for (;;) {
                 PtxToken token = reader_next(reader);

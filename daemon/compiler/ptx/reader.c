@@ -171,6 +171,7 @@ static void read_body(Reader *reader) {
         }
         function->is_defined = true;
         function->line = reader->line;
+        function->body = reader->tokens.at;
         reader_body(reader);
 }
 
@@ -256,9 +257,12 @@ static void read_address_size(Reader *reader) {
                             (unsigned long long)bits);
 }
 
-static void skip_file(Reader *reader) {
-        (void)reader_number(reader);
-        (void)reader_next(reader);
+static void read_file(Reader *reader) {
+        PtxModule *module = reader->module;
+        PtxFile file = {.number = (uint32_t)reader_number(reader), .name = reader_next(reader)};
+
+        if (reader_grow(reader, &module->files, module->n_files, sizeof(*module->files)))
+                module->files[module->n_files++] = file;
         while (reader_accept(reader, ","))
                 (void)reader_number(reader);
 }
@@ -313,7 +317,7 @@ static void read_directive(Reader *reader, PtxToken token) {
         else if (ptx_token_is(token, ".address_size"))
                 read_address_size(reader);
         else if (ptx_token_is(token, ".file"))
-                skip_file(reader);
+                read_file(reader);
         else if (ptx_token_is(token, ".section"))
                 skip_section(reader);
         else if (ptx_token_is(token, ".pragma")) {

@@ -22,6 +22,7 @@ typedef struct Reader {
         bool in_function;
         uint32_t scope, n_scopes; /* of the function */
         uint32_t *parents;        /* of each scope */
+        uint32_t file, file_line; /* of the last .loc in the function */
         int r;
         char *error;
 } Reader;

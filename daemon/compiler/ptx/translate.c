@@ -313,12 +313,14 @@ static void print_layout(Translator *t, size_t i) {
 static void print_threads(Translator *t, size_t i) {
         const PtxFunction *function = &t->module->functions[i];
 
-        fprintf(t->out, "static void threads%zu(void *const *params) {\nPTX_THREADS(f%zu(&thread",
-                i, i);
+        print_layout(t, i);
+        fprintf(t->out,
+                "static void threads%zu(void *const *params) {\n"
+                "const PtxParams own = {params, sizes%zu};\nPTX_THREADS(own, f%zu(&thread",
+                i, i, i);
         for (size_t k = 0; k < function->n_params; k++)
                 fprintf(t->out, ", (unsigned char *)params[%zu]", k);
         fputs("))\n}\n", t->out);
-        print_layout(t, i);
 }
 
 static void check_entry(Translator *t, const PtxFunction *function) {

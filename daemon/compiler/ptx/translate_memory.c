@@ -198,18 +198,23 @@ static void print_mapa(Translator *t) {
         fputs(");", t->out);
 }
 
-/* Only shared memory can be told by the address. */
+/* Of a thread's own memory it is only known that it is near: on the same stack. */
 static void print_isspacep(Translator *t) {
+        bool is_cluster = translator_take(t, "shared::cluster");
         PtxSpace space = translator_take_space(t);
+        const char *before = is_cluster           ? "ptx_is_in_cluster(t, PTX_WINDOW_BYTES, "
+                             : space == PTX_PARAM ? "ptx_is_param(t, "
+                             : space == PTX_LOCAL ? "ptx_is_own((uint64_t)&frame, "
+                                                  : "(";
 
-        if (space != PTX_SHARED) {
+        if (!is_cluster && space != PTX_SHARED && space != PTX_LOCAL && space != PTX_PARAM) {
                 translator_refuse(t, "%s", "");
                 return;
         }
         translator_begin(t, translator_operand(t, 0), 1);
-        fputs("(", t->out);
+        fputs(before, t->out);
         translator_value(t, translator_operand(t, 1), PTX_U64);
-        fputs(" - (uint64_t)t->window < PTX_WINDOW_BYTES);", t->out);
+        fputs(space == PTX_SHARED ? " - (uint64_t)t->window < PTX_WINDOW_BYTES);" : ");", t->out);
 }
 
 /* ---- asynchronous copies --------------------------------------------------------------- */

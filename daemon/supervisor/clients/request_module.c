@@ -15,10 +15,24 @@ static bool module_fits(const Gpuq__V1__ModuleLoad *load, const Arena *image) {
         return load->length <= image->size && load->header_bytes <= image->size - load->length;
 }
 
+/* A loaded module holds its image, which may be loaded again with other options. */
+static Arena *module_image_of_session(const Session *session, uint64_t id) {
+        Opening *opening;
+        Module *module;
+
+        HASH_FIND(hh, session->openings, &id, sizeof(id), opening);
+        if (opening)
+                return opening->arena;
+        LIST_FOREACH (module, &session->submitter.modules, submitter_link)
+                if (module->image && module->image->id == id)
+                        return module->image;
+        return NULL;
+}
+
 static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad *load,
                                    Arena **ret_image) {
         uint64_t id = load->image;
-        Opening *opening;
+        Arena *image;
 
         if (load->format == GPUQ__V1__FORMAT__BUILTIN) {
                 *ret_image = NULL;
@@ -26,22 +40,22 @@ static Failure *module_check_image(Session *session, const Gpuq__V1__ModuleLoad 
                           : NULL;
         }
 
-        HASH_FIND(hh, session->openings, &id, sizeof(id), opening);
-        if (!opening || opening->arena->place != ARENA_IMAGE)
+        image = module_image_of_session(session, id);
+        if (!image || image->place != ARENA_IMAGE)
                 return failure_new(FAILURE_NOT_FOUND,
                                    "arena %llu is not a module image of this session",
                                    (unsigned long long)id);
-        if (!arena_is_sealed_image(opening->arena))
+        if (!arena_is_sealed_image(image))
                 return failure_new(FAILURE_INVALID, "the module's image is not sealed: it needs "
                                                     "F_SEAL_WRITE, F_SEAL_SHRINK and F_SEAL_GROW");
-        if (!load->length || !module_fits(load, opening->arena))
+        if (!load->length || !module_fits(load, image))
                 return failure_new(FAILURE_INVALID,
                                    "the module's image has %llu bytes and its headers have %llu, "
                                    "but its arena has %llu",
                                    (unsigned long long)load->length,
                                    (unsigned long long)load->header_bytes,
-                                   (unsigned long long)opening->arena->size);
-        *ret_image = opening->arena;
+                                   (unsigned long long)image->size);
+        *ret_image = image;
         return NULL;
 }
 

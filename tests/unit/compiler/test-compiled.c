@@ -32,7 +32,9 @@ static void pack_example(void **ret_data, size_t *ret_n) {
                                 .variables = variables,
                                 .n_variables = strlen(variables),
                                 .named = named,
-                                .n_named = strlen(named)},
+                                .n_named = strlen(named),
+                                .sites = "load\t-\tld\n",
+                                .n_sites = 10},
              ret_data, ret_n);
 }
 
@@ -63,6 +65,7 @@ static void what_is_packed_comes_back(void **state) {
         assert_int_equal(c->n_named, 2);
         assert_string_equal(c->named[0], "g");
         assert_string_equal(c->named[1], "_Z1fIfEvPT_");
+        assert_string_equal(c->sites, "load\t-\tld\n");
 }
 
 static void an_error_needs_no_image(void **state) {
@@ -74,6 +77,7 @@ static void an_error_needs_no_image(void **state) {
         assert_int_equal(compiled_parse(data, n, &c), 0);
         assert_int_equal(c->status, COMPILED_FAILED);
         assert_string_equal(c->log, "no");
+        assert_string_equal(c->sites, "");
         assert_int_equal(c->n_kernels, 0);
 }
 

@@ -498,6 +498,51 @@ static void a_linker_that_takes_no_twins_gets_the_module_as_it_came(void **state
         assert_memory_equal(c->image, PTX("REFUSE_TWINS"), c->n_image);
 }
 
+#define LOADS                                                                                      \
+        "//\n.version 6.0\n.target sm_60\n.address_size 64\n"                                      \
+        ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r1; .reg .b64 %rd1;\n"                    \
+        "ld.param.u64 %rd1, [p];\nld.global.u32 %r1, [%rd1];\nret;\n}\n"
+
+static void a_checked_module_has_checks_and_no_twins(void **state) {
+        COMPILE(.target = "sm_90", .image = LOADS, .option = "--check", .fake_linker = true);
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->flags, COMPILED_IS_CHECKED);
+        assert_int_equal(c->n_kernels, 1);
+        assert_string_equal(c->sites, "load\t-\tld.global.u32 %r1, [%rd1]\n");
+        assert_non_null(memmem(c->image, c->n_image, "call gpuq_check_global", 22));
+        assert_false(has_twin(c, "k"));
+}
+
+static void so_has_one_for_the_cpu(void **state) {
+        for (unsigned i = 0; i < 2; i++) {
+                COMPILE(.target = "cpu", .image = LOADS, .option = "--check", .use_cache = true);
+
+                assert_int_equal(c->status, COMPILED_OK);
+                assert_int_equal(c->flags, COMPILED_IS_CHECKED | (i ? COMPILED_FROM_CACHE : 0));
+                assert_int_equal(c->n_variables, 0);
+                assert_string_equal(c->sites, "load\t-\tld.global.u32 %r1, [%rd1]\n");
+        }
+        assert_int_equal(count_files(cache, true), 1);
+}
+
+static void what_has_no_ptx_cannot_be_checked(void **state) {
+        COMPILE(.target = "sm_90", .image = "\x50\xed\x55\xba", .n_image = 4, .option = "--check");
+
+        assert_int_equal(c->status, COMPILED_NO_BINARY);
+        assert_non_null(strstr(c->log, "my.cu has no PTX for this device"));
+}
+
+static void a_checked_module_that_calls_malloc_is_refused(void **state) {
+        COMPILE(.target = "cpu", .option = "--check",
+                .image = "#include <stdlib.h>\nextern \"C\" __global__ void k(int *x) "
+                         "{ int *p = (int *)malloc(4 + x[0]); *p = x[1]; x[0] = *p; free(p); }\n");
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_non_null(strstr(c->log, "my.cu cannot run checked: in its PTX, a kernel calls "
+                                       "malloc()"));
+}
+
 static void so_does_one_that_twins_crash(void **state) {
         COMPILE(.target = "sm_90", .image = PTX("CRASH_TWINS"), .fake_linker = true,
                 .timeout = "100");
@@ -717,6 +762,10 @@ int main(void) {
                 cmocka_unit_test(ptx_is_linked_with_twins),
                 cmocka_unit_test(a_linker_that_takes_no_twins_gets_the_module_as_it_came),
                 cmocka_unit_test(so_does_one_that_twins_crash),
+                cmocka_unit_test(a_checked_module_has_checks_and_no_twins),
+                cmocka_unit_test(so_has_one_for_the_cpu),
+                cmocka_unit_test(what_has_no_ptx_cannot_be_checked),
+                cmocka_unit_test(a_checked_module_that_calls_malloc_is_refused),
                 cmocka_unit_test(broken_ptx_is_told_as_it_is),
                 cmocka_unit_test(an_error_names_the_clients_file_and_line),
                 cmocka_unit_test(an_error_of_the_preprocessor_names_it_too),

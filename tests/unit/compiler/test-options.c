@@ -32,6 +32,7 @@ static void what_is_documented_is_allowed(void **state) {
                 "--device-debug",
                 "-Iinc",
                 "-I@/home/me/my inc",
+                "--check",
         };
 
         assert_int_equal(options_find_bad(good, ARRAY_SIZE(good)), ARRAY_SIZE(good));
@@ -71,6 +72,8 @@ static void everything_else_is_not(void **state) {
                 "-maxrregcount=9x",
                 "-g",
                 "-lineinfo=1",
+                "-check",
+                "--check=1",
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -108,6 +111,14 @@ static void options_of_the_linker_are_found(void **state) {
         assert_null(options_folder("-DI"));
 }
 
+static void check_is_found(void **state) {
+        static const char *const options[] = {"-DA", "--check"};
+
+        assert_true(options_checked(options, 2));
+        assert_false(options_checked(options, 1));
+        assert_false(options_checked(NULL, 0));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_documented_is_allowed),
@@ -115,6 +126,7 @@ int main(void) {
                 cmocka_unit_test(the_first_bad_one_is_told),
                 cmocka_unit_test(the_last_standard_counts),
                 cmocka_unit_test(options_of_the_linker_are_found),
+                cmocka_unit_test(check_is_found),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

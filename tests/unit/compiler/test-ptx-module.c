@@ -101,6 +101,26 @@ static void operands_are_resolved(void **state) {
         assert_int_equal(k->instructions[5].operands[0].index, 1);
 }
 
+static void an_instruction_knows_its_line_in_the_source(void **state) {
+        _cleanup_(ptx_module_freep) PtxModule *m =
+                read_text(HEAD ".entry k() {\n ret;\n.loc 1 20 3\n exit;\n"
+                               ".loc 2 7 1, function_name x, inlined_at 1 5 2\n trap;\n}\n"
+                               ".entry l() { ret; }\n.file 1 \"a.cu\"\n.file 2 \"b.h\", 5, 6\n");
+        const PtxInstruction *k = m->functions[0].instructions;
+
+        assert_int_equal(k[0].file, 0);
+        assert_int_equal(k[0].file_line, 0);
+        assert_int_equal(k[1].file, 1);
+        assert_int_equal(k[1].file_line, 20);
+        assert_int_equal(k[2].file, 2);
+        assert_int_equal(k[2].file_line, 7);
+        assert_int_equal(m->functions[1].instructions[0].file_line, 0);
+        assert_int_equal(m->n_files, 2);
+        assert_int_equal(m->files[1].number, 2);
+        assert_true(ptx_token_is(m->files[1].name, "\"b.h\""));
+        assert_memory_equal(m->functions[1].body, " ret; }", 7);
+}
+
 static void what_is_wrong_is_told_with_its_line(void **state) {
         assert_error("", "line 1: there is no .version, so this is not PTX");
         assert_error(HEAD ".address_size 32\n",
@@ -142,6 +162,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_module_has_functions_and_variables),
                 cmocka_unit_test(operands_are_resolved),
+                cmocka_unit_test(an_instruction_knows_its_line_in_the_source),
                 cmocka_unit_test(what_is_wrong_is_told_with_its_line),
                 cmocka_unit_test(what_cannot_run_is_refused_with_its_line),
         };

@@ -15,7 +15,7 @@ typedef struct Plan {
 static Plan plan(const StagingBuffer *buffers, size_t n) {
         Plan plan = {.memory = malloc(staging_room(n) + 1)};
 
-        assert_int_equal(staging_plan(buffers, n, plan.memory, &plan.staging), 0);
+        assert_int_equal(staging_plan(buffers, n, 0, plan.memory, &plan.staging), 0);
         return plan;
 }
 
@@ -112,6 +112,28 @@ static void neighbours_are_one_copy_in_with_the_gap_but_written_one_by_one(void 
         free(p.memory);
 }
 
+static void a_gap_keeps_neighbours_apart_but_not_what_overlaps(void **state) {
+        const StagingBuffer buffers[] = {
+                {&arena_a, 0, 512, STAGING_IN},
+                {&arena_a, 512, 512, STAGING_INOUT},
+                {&arena_a, 768, 512, STAGING_OUT},
+                {&arena_b, 0, 100, STAGING_OUT},
+        };
+        Plan p = {.memory = malloc(staging_room(4))};
+        const Staging *s = &p.staging;
+
+        assert_int_equal(staging_plan(buffers, 4, 4096, p.memory, &p.staging), 0);
+        assert_int_equal(s->scratch[2] - s->scratch[1], 256);
+        for (size_t i = 0; i < 4; ++i)
+                for (size_t k = 0; k < i; ++k)
+                        assert_true((i == 2 && k == 1) ||
+                                    s->scratch[i] >= s->scratch[k] + buffers[k].length + 4096 ||
+                                    s->scratch[k] >= s->scratch[i] + buffers[i].length + 4096);
+        assert_int_equal(s->n_in, 2);
+        assert_true(s->n_bytes >= s->scratch[3] + 100);
+        free(p.memory);
+}
+
 static void zeros_under_what_is_copied_have_an_order(void **state) {
         const StagingBuffer plain[] = {{&arena_a, 0, 100, STAGING_IN},
                                        {&arena_a, 256, 100, STAGING_OUT},
@@ -174,7 +196,7 @@ static void more_than_can_be_addressed_is_refused(void **state) {
         void *memory = malloc(staging_room(2));
         Staging staging;
 
-        assert_int_equal(staging_plan(buffers, 2, memory, &staging), -EOVERFLOW);
+        assert_int_equal(staging_plan(buffers, 2, 0, memory, &staging), -EOVERFLOW);
         free(memory);
 }
 
@@ -342,6 +364,7 @@ int main(void) {
                 cmocka_unit_test(overlapping_slices_keep_their_distance),
                 cmocka_unit_test(touching_slices_are_copied_together_but_not_joined),
                 cmocka_unit_test(neighbours_are_one_copy_in_with_the_gap_but_written_one_by_one),
+                cmocka_unit_test(a_gap_keeps_neighbours_apart_but_not_what_overlaps),
                 cmocka_unit_test(zeros_under_what_is_copied_have_an_order),
                 cmocka_unit_test(empty_buffers_begin_inside_the_block),
                 cmocka_unit_test(device_buffers_take_no_scratch),

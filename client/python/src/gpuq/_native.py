@@ -229,6 +229,7 @@ _SHORT = {
     "job_set_device": (c_int, c_void_p, c_int),
     "job_set_repeatable": (c_int, c_void_p, c_bool),
     "job_set_timed": (c_int, c_void_p, c_bool),
+    "job_set_checked": (c_int, c_void_p, c_bool),
     "job_set_callback": (c_int, c_void_p, JobFunc, c_void_p),
     "job_get_result": (c_int, c_void_p, POINTER(Result)),
     "job_id": (c_uint64, c_void_p),

@@ -92,7 +92,8 @@ class Job:
     _handle = None
 
     def __init__(self, client=None, *, after=(), timeout: float | None = None, priority: int = 0,
-                 label: str | None = None, device: int | None = None, repeatable: bool = False, timed: bool = False):
+                 label: str | None = None, device: int | None = None, repeatable: bool = False, timed: bool = False,
+                 check: bool = False):
         if client is None:
             client = clients.default_client()
         self._client = client
@@ -104,6 +105,8 @@ class Job:
         self._lock = _Lock()
         self._outputs = []
         self._recorded = []  # (kernel, args) of each operation, until it is submitted: for prepare()
+        if check:
+            client._check(native.job_set_checked(handle, True))
         if timeout is not None or priority or label is not None or device is not None or repeatable or timed or after:
             self._set(after, timeout, priority, label, device, repeatable, timed)
 
@@ -583,6 +586,7 @@ def job(**options) -> Job:
     - `device`: index of the device; None: the daemon chooses
     - `repeatable`: running the job twice is harmless, although it changes device arrays in place
     - `timed`: measure `Result.gpu_time`
+    - `check`: compare each access of the kernels with the job's arrays; the first one outside raises KernelFault
     """
     return Job(**options)
 

@@ -20,9 +20,16 @@ static __attribute__((noinline)) GpuqCpuPlace *ptx_place(void) {
         return &ptx_place_here;
 }
 
+/* The arguments of the kernel. */
+typedef struct PtxParams {
+        void *const *values;
+        const uint32_t *sizes; /* 0 behind the last one */
+} PtxParams;
+
 typedef struct PtxThread {
         const GpuqCpuPlace *place;
         unsigned char *window;
+        const PtxParams *params;
         GpuqCpuIndex tid;
         uint32_t linear;
 } PtxThread;
@@ -41,12 +48,12 @@ PTX_INLINE void ptx_place_next(GpuqCpuPlace *place) {
 
 /* Runs the threads of a block that were not started yet. The window's address is hidden from the
  * compiler, which may not assume anything about memory that other threads change. */
-#define PTX_THREADS(call)                                                                          \
+#define PTX_THREADS(params, call)                                                                  \
         GpuqCpuPlace *place = ptx_place();                                                         \
         while (place->n_next < place->n_threads) {                                                 \
                 PtxThread thread;                                                                  \
                 ptx_place_next(place);                                                             \
-                thread = (PtxThread){place, PTX_WINDOW, place->thread, place->linear};             \
+                thread = (PtxThread){place, PTX_WINDOW, &params, place->thread, place->linear};    \
                 __asm__("" : "+r"(thread.window));                                                 \
                 (void)call;                                                                        \
                 if (__builtin_expect(place->waited, 0))                                            \
@@ -81,6 +88,29 @@ PTX_CALL uint64_t ptx_clock(clockid_t clock) {
 
         clock_gettime(clock, &now);
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Whether an address is in the shared memory of a block of the cluster. */
+PTX_CALL int ptx_is_in_cluster(const PtxThread *t, uint64_t n_window, uint64_t at) {
+        uint32_t n = ptx_cluster_n(t);
+
+        for (uint32_t rank = 0; rank < n; rank++)
+                if (at - (uint64_t)gpuq_cpu_image.runtime->shared_of(t->window, rank) < n_window)
+                        return 1;
+        return 0;
+}
+
+/* Whether an address is in an argument of the kernel. */
+PTX_CALL int ptx_is_param(const PtxThread *t, uint64_t at) {
+        for (uint32_t i = 0; t->params->sizes[i]; i++)
+                if (at - (uint64_t)t->params->values[i] < t->params->sizes[i])
+                        return 1;
+        return 0;
+}
+
+/* Whether an address may be on this thread's stack, which has 256 KiB. */
+PTX_INLINE int ptx_is_own(uint64_t here, uint64_t at) {
+        return at - here + (256u << 10) < 2 * (256u << 10);
 }
 
 /* An address of which only the lower half is known, and that is less than 2 GiB away from here. */

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/checked.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/check.h"
+
+/* A distance that no index explains: the pointer itself is wrong. */
+#define CHECKED_FAR_BYTES (UINT64_C(1) << 36)
+
+/* Read by copies on the stream, so it lives as long as the job. */
+struct CheckedTable {
+        CheckRecord record;
+        size_t n_heads;
+        CheckHead *heads;    /* one a step */
+        CheckRange ranges[]; /* one a buffer, then the heads */
+};
+
+static Checkable *step_checkable(const Step *step) {
+        return step->kind == STEP_LAUNCH ? step->launch.function->checkable : NULL;
+}
+
+bool checked_is_free(const Job *job) {
+        for (size_t i = 0; job->program->is_checked && i < job->program->n_steps; ++i) {
+                const Checkable *checkable = step_checkable(&job->program->steps[i]);
+
+                if (checkable && checkable->user)
+                        return false;
+        }
+        return true;
+}
+
+/* ---- before ------------------------------------------------------------------------------ */
+
+static CheckedTable *table_new(const Job *job) {
+        size_t n_steps = job->program->n_steps;
+        CheckedTable *table;
+
+        table = calloc(1, sizeof(*table) + job->n_buffers * sizeof(CheckRange) +
+                                  n_steps * sizeof(CheckHead));
+        if (!table)
+                return NULL;
+
+        table->n_heads = n_steps;
+        table->heads = (CheckHead *)&table->ranges[job->n_buffers];
+        for (size_t i = 0; i < n_steps; ++i)
+                table->heads[i] = (CheckHead){
+                        .n_ranges = (uint32_t)job->n_buffers,
+                        .launch = (uint32_t)i,
+                };
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                table->ranges[i] = (CheckRange){
+                        .begin = job->program->addresses[i],
+                        .n_bytes = job->buffers[i].length,
+                        .is_writable = job->buffers[i].direction != STAGING_IN,
+                };
+        return table;
+}
+
+static int checked_check(const Context *context, CUresult result, const char *what,
+                         Failure *failure) {
+        return result_check(context->cu, result, GPUQ__V1__CODE__E_LAUNCH, what, failure);
+}
+
+static CUresult image_begin(const Context *context, const Job *job, CUdeviceptr to,
+                            CUstream stream) {
+        CUresult result = context->cu->cuMemsetD8Async(to, 0, sizeof(CheckRecord), stream);
+
+        if (result != CUDA_SUCCESS || job->n_buffers == 0)
+                return result;
+        return context->cu->cuMemcpyHtoDAsync(to + offsetof(CheckVariable, ranges),
+                                              job->checked->ranges,
+                                              job->n_buffers * sizeof(CheckRange), stream);
+}
+
+int checked_begin(const Context *context, Job *job, CUstream stream, Failure *failure) {
+        CUresult result = CUDA_SUCCESS;
+
+        job->checked = table_new(job);
+        if (!job->checked)
+                return failure_set(failure, GPUQ__V1__CODE__E_MEMORY,
+                                   "the worker is out of memory");
+
+        for (size_t i = 0; i < job->program->n_steps && result == CUDA_SUCCESS; ++i) {
+                Checkable *checkable = step_checkable(&job->program->steps[i]);
+
+                if (!checkable || checkable->user == job)
+                        continue;
+                checkable->user = job;
+                result = image_begin(context, job, checkable->address, stream);
+        }
+        return checked_check(context, result, "preparing a checked launch", failure);
+}
+
+int checked_tell(const Context *context, const Job *job, size_t i, CUstream stream,
+                 Failure *failure) {
+        const Checkable *checkable = step_checkable(&job->program->steps[i]);
+
+        if (!checkable)
+                return 0;
+        return checked_check(
+                context,
+                context->cu->cuMemcpyHtoDAsync(checkable->address + offsetof(CheckVariable, head),
+                                               &job->checked->heads[i], sizeof(CheckHead), stream),
+                "preparing a checked launch", failure);
+}
+
+/* ---- the text ------------------------------------------------------------------------------ */
+
+/* What the compiler wrote about the place in the code. */
+typedef struct Site {
+        char what[24], place[300], instruction[160];
+} Site;
+
+static void site_field(const char **s, char *field, size_t n_field) {
+        size_t n = strcspn(*s, "\t\n");
+
+        snprintf(field, n_field, "%.*s", (int)MIN(n, n_field), *s);
+        *s += n;
+        *s += **s == '\t';
+}
+
+static Site site_find(const char *sites, uint32_t number) {
+        Site site = {.what = "access", .place = "-"};
+
+        for (; number > 0 && sites; --number) {
+                sites = strchr(sites, '\n');
+                sites += sites != NULL;
+        }
+        if (!sites || !*sites)
+                return site;
+        site_field(&sites, site.what, sizeof(site.what));
+        site_field(&sites, site.place, sizeof(site.place));
+        site_field(&sites, site.instruction, sizeof(site.instruction));
+        return site;
+}
+
+/* An argument, or a buffer of the job that is none of this launch. */
+typedef struct Nearest {
+        size_t buffer;
+        unsigned argument; /* from 1 on; 0: none */
+        uint64_t distance; /* bytes; UINT64_MAX: there is no buffer */
+} Nearest;
+
+static uint64_t range_distance(const CheckRange *range, uint64_t address, uint64_t n_bytes) {
+        if (address < range->begin)
+                return range->begin - address;
+        if (address - range->begin + n_bytes <= range->n_bytes)
+                return 0;
+        return address - range->begin + n_bytes - range->n_bytes;
+}
+
+static void nearest_offer(Nearest *nearest, const Job *job, const CheckRecord *record,
+                          size_t buffer, unsigned argument) {
+        uint64_t distance =
+                range_distance(&job->checked->ranges[buffer], record->address, record->n_bytes);
+
+        if (distance < nearest->distance)
+                *nearest = (Nearest){buffer, argument, distance};
+}
+
+static Nearest nearest_find(const Job *job, const ProgramLaunch *launch,
+                            const CheckRecord *record) {
+        Nearest nearest = {.distance = UINT64_MAX};
+        const CUdeviceptr *addresses = job->program->addresses;
+
+        for (size_t i = 0; i < launch->function->n_parameters; ++i) {
+                const void *value = launch->values[i];
+
+                if ((uintptr_t)value >= (uintptr_t)addresses &&
+                    (uintptr_t)value < (uintptr_t)(addresses + job->n_buffers))
+                        nearest_offer(&nearest, job, record,
+                                      (size_t)((const CUdeviceptr *)value - addresses),
+                                      (unsigned)i + 1);
+        }
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                nearest_offer(&nearest, job, record, i, 0);
+        return nearest;
+}
+
+static const char *direction_name(StagingDirection direction) {
+        static const char *const names[] = {"in", "out", "inout"};
+
+        return names[direction];
+}
+
+static void describe_buffer(const Job *job, const Nearest *nearest, char *text, size_t n_text) {
+        snprintf(text, n_text, "%s %zu (%s)", nearest->argument ? "argument" : "buffer",
+                 nearest->argument ? nearest->argument : nearest->buffer + 1,
+                 direction_name(job->buffers[nearest->buffer].direction));
+}
+
+/* "element 10000 of argument 3 (out), which has 10000 elements" */
+static void describe_index(const Job *job, const Nearest *nearest, const CheckRecord *record,
+                           char *text, size_t n_text) {
+        const CheckRange *range = &job->checked->ranges[nearest->buffer];
+        int64_t offset = (int64_t)(record->address - range->begin), n = record->n_bytes;
+        bool is_whole = n > 0 && offset % n == 0 && range->n_bytes % (uint64_t)n == 0;
+        uint64_t size = is_whole ? range->n_bytes / (uint64_t)n : range->n_bytes;
+        const char *unit = is_whole ? "element" : "byte";
+        char buffer[64];
+
+        describe_buffer(job, nearest, buffer, sizeof(buffer));
+        snprintf(text, n_text, "at %s %lld of %s, which has %llu %s%s", unit,
+                 (long long)(is_whole ? offset / n : offset), buffer, (unsigned long long)size,
+                 unit, size == 1 ? "" : "s");
+}
+
+static void describe_where(const Job *job, const ProgramLaunch *launch, const CheckRecord *record,
+                           char *text, size_t n_text) {
+        Nearest nearest;
+
+        if (record->why == CHECK_SHARED) {
+                snprintf(text, n_text,
+                         "at byte %d of the block's shared memory, which has %u bytes",
+                         (int32_t)((uint32_t)record->address - record->low),
+                         record->high > record->low ? record->high - record->low : 0);
+                return;
+        }
+        nearest = nearest_find(job, launch, record);
+        if (nearest.distance >= CHECKED_FAR_BYTES)
+                snprintf(text, n_text, "at address 0x%llx, which is in no buffer of the job",
+                         (unsigned long long)record->address);
+        else
+                describe_index(job, &nearest, record, text, n_text);
+}
+
+static void checked_fail(Job *job, const Checkable *checkable, const CheckRecord *record) {
+        const Step *step = &job->program->steps[record->launch];
+        Site site = site_find(checkable->sites, record->site);
+        bool is_read_only = record->why == CHECK_READ_ONLY;
+        char where[256], operation[32] = "";
+
+        describe_where(job, &step->launch, record, where, sizeof(where));
+        if (job->program->n_steps > 1)
+                snprintf(operation, sizeof(operation), "operation %u: ", record->launch + 1);
+        failure_set(&job->failure, GPUQ__V1__CODE__E_FAULT,
+                    "%skernel %s: a%s %s of %u byte%s %s%s, by thread (%u,%u,%u) of block "
+                    "(%u,%u,%u)%s%s (%s)",
+                    operation, step->launch.function->name, site.what[0] == 'a' ? "n" : "",
+                    site.what, record->n_bytes, record->n_bytes == 1 ? "" : "s", where,
+                    is_read_only ? " and is only read" : "", record->thread[0], record->thread[1],
+                    record->thread[2], record->block[0], record->block[1], record->block[2],
+                    strcmp(site.place, "-") == 0 ? "" : ", at ",
+                    strcmp(site.place, "-") == 0 ? "" : site.place, site.instruction);
+}
+
+/* ---- after ------------------------------------------------------------------------------------ */
+
+/* The job's work is done, so this waits for the copy alone: streams for jobs do not wait for this one. */
+static CUresult record_read(const Context *context, CUdeviceptr from, CheckRecord *record) {
+        CUresult result = context->cu->cuMemcpyDtoHAsync(record, from, sizeof(*record), NULL);
+
+        return result == CUDA_SUCCESS ? context->cu->cuStreamSynchronize(NULL) : result;
+}
+
+static bool record_is_set(const Job *job, const CheckRecord *record) {
+        return record->taken && record->launch < job->program->n_steps &&
+               step_checkable(&job->program->steps[record->launch]);
+}
+
+/* The first launch counts: later ones end early. */
+static int checkable_end(const Context *context, Job *job, Checkable *checkable) {
+        CheckRecord *record = &job->checked->record;
+        int r;
+
+        checkable->user = NULL;
+        r = checked_check(context, record_read(context, checkable->address, record),
+                          "reading the record of a checked launch", &job->failure);
+        if (r)
+                return r == FAILURE_E_FAULT ? r : 0;
+        if (record_is_set(job, record) && !failure_is_set(&job->failure))
+                checked_fail(job, checkable, record);
+        return 0;
+}
+
+int checked_end(const Context *context, Job *job) {
+        int r;
+
+        if (!job->checked)
+                return 0;
+        for (size_t i = 0; i < job->program->n_steps; ++i) {
+                Checkable *checkable = step_checkable(&job->program->steps[i]);
+
+                if (!checkable || checkable->user != job)
+                        continue;
+                r = checkable_end(context, job, checkable);
+                if (r)
+                        return r;
+        }
+        return 0;
+}

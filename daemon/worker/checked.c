@@ -9,6 +9,8 @@
 
 /* A distance that no index explains: the pointer itself is wrong. */
 #define CHECKED_FAR_BYTES (UINT64_C(1) << 36)
+/* Nothing is mapped there: a null pointer, with an index. */
+#define CHECKED_NULL_BYTES (UINT64_C(1) << 20)
 
 /* Read by copies on the stream, so it lives as long as the job. */
 struct CheckedTable {
@@ -220,7 +222,7 @@ static void describe_where(const Job *job, const ProgramLaunch *launch, const Ch
                 return;
         }
         nearest = nearest_find(job, launch, record);
-        if (nearest.distance >= CHECKED_FAR_BYTES)
+        if (nearest.distance >= CHECKED_FAR_BYTES || record->address < CHECKED_NULL_BYTES)
                 snprintf(text, n_text, "at address 0x%llx, which is in no buffer of the job",
                          (unsigned long long)record->address);
         else

@@ -97,6 +97,7 @@ def test_a_job_whose_module_is_loaded_once_more_waits_for_it(start_gpuqd):
     assert told.times.module_us > 0 and told.device == 2
 
 
+@pytest.mark.whole_machine  # beside others they may not be short
 def test_short_equal_jobs_one_at_a_time_are_to_be_more_in_flight(client, module):
     ids = [run(client, module)[0] for _ in range(60)]
     told = [explain(client, id) for id in ids]

@@ -333,7 +333,7 @@ def test_the_daemons_state(gpuq, module, gate):
     job.wait()
     told = gpuq.explain(job.id)
     assert (told.id, told.state, told.advice) == (job.id, "done", "nothing")
-    assert told.median.ran_us == told.times.ran_us > 0
+    assert told.n_median >= 1 and told.median.ran_us > 0 and told.times.ran_us > 0  # of this kernel, other tests' jobs too
     with pytest.raises(gpuq.NotFoundError):
         gpuq.explain("4000.7")
 

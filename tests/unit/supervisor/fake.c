@@ -776,7 +776,9 @@ static uint64_t fake_submit_message(FakeClient *client, FakeJob job, size_t n) {
                 jobs[i].word_offset = job.word_offset;
                 jobs[i].tag = ++client->tag;
                 jobs[i].kernels = &kernels;
-                jobs[i].n_kernels = client->module != 0;
+                jobs[i].n_kernels = client->module != 0 && !job.is_copy;
+                jobs[i].operations.data = (uint8_t *)"?"; /* nobody here reads them */
+                jobs[i].operations.len = job.is_copy;
                 jobs[i].buffers = &buffers;
                 jobs[i].n_buffers = job.arena != 0;
                 jobs[i].after = after;

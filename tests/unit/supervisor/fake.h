@@ -161,6 +161,7 @@ typedef struct FakeJob {
         uint32_t device; /* index + 1 */
         const char *label;
         bool repeatable;
+        bool is_copy;        /* it has operations, but no kernel */
         uint64_t word_arena; /* 0: no completion word */
         uint64_t word_offset;
 } FakeJob;

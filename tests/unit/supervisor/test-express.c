@@ -132,6 +132,27 @@ static void a_job_that_is_known_to_be_long_holds_up_at_once_and_stays(void **sta
         close_all(client);
 }
 
+/* A job may wait in its kernel for what another one copies. */
+static void a_small_copy_is_never_long(void **state) {
+        Fake *fake = fake_new(1, with_express);
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        uint64_t arena = fake_arena(client, GPUQ__V1__PLACE__HOST, 4096), held, id;
+        FakeJob copy = {.arena = arena, .length = 64, .direction = IN, .is_copy = true};
+
+        id = learn(client, copy, 2000000000);
+        fake_worker(fake, 0, 1);
+        end_in(client, 0, id);
+        id = learn(client, (FakeJob){}, 2000000000);
+        fake_worker(fake, 0, 2);
+        end_in(client, 0, id);
+
+        held = fake_submit(client, (FakeJob){});
+        fake_worker(fake, 0, 3);
+        end_in(client, 1, fake_submit(client, copy));
+        end_in(client, 0, held);
+        close_all(client);
+}
+
 static bool has_lasted(void *fake) {
         return express_is_stalled(slot_of(fake)->executor, 3 * EXPRESS_START_NS);
 }
@@ -567,6 +588,7 @@ int main(void) {
                 cmocka_unit_test(short_jobs_run_beside_a_long_one),
                 cmocka_unit_test(waiting_jobs_find_out_that_they_are_held_up),
                 cmocka_unit_test(a_job_that_is_known_to_be_long_holds_up_at_once_and_stays),
+                cmocka_unit_test(a_small_copy_is_never_long),
                 cmocka_unit_test(after_a_long_job_those_of_its_kind_are_known_to_be_long),
                 cmocka_unit_test(jobs_that_follow_by_buffers_stay_in_order),
                 cmocka_unit_test(a_job_behind_one_in_the_express_worker_follows_it),

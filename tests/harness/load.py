@@ -146,7 +146,13 @@ class Load:
             self.assert_well()
             return self.n_detached()
 
-        until(fetched, "a detached job to be fetched")
+        try:
+            until(fetched, "a detached job to be fetched")
+        except AssertionError as problem:
+            ends = [f"{member.number} of uid {member.uid}: {member.n_good()} good jobs; detached: "
+                    f"{[code_name(int(-e['code'])) for e in member.entries() if e['kind'] == KIND_DETACHED]}; {member.output()[-300:]}"
+                    for member in self.members]
+            raise AssertionError("\n".join([str(problem), *ends])) from None
 
     def after(self, n):
         """Waits until so many more jobs of all have ended, well or not: a moment that the dice can choose."""

@@ -20,6 +20,7 @@ mount -t sysfs sysfs "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
 mount -t tmpfs tmpfs "$root/tmp"
+rm -rf "$root/var/lib/gpuqd" "$root/var/cache/gpuq" # of a gpuqd of this machine, or of its uids
 
 # In a control group of its own: two such machines at once would take each other's services for theirs.
 mkdir "$folder/groups"

@@ -143,7 +143,7 @@ class Slurm:
 
 @pytest.fixture
 def slurm(start_gpuqd):
-    daemons = [start_gpuqd(private=False, state_dir=None) if node == "node1" else start_gpuqd(private=False) for node in NODES]
+    daemons = [start_gpuqd(private=False, state_dir="") if node == "node1" else start_gpuqd(private=False) for node in NODES]
     folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-slurm-"))  # other than pytest's, users may read it
     try:
         made = Slurm(folder, daemons)

@@ -33,6 +33,8 @@
 #include "cpu/ptx/warp.h"
 #include "cpu/ptx/matrix.h"
 #include "cpu/ptx/mbarrier.h"
+#include "cpu/ptx/video.h"
+#include "cpu/ptx/narrow.h"
 #include "cpu/ptx/output.h"
 #include "cpu/ptx/library.h"
 

@@ -295,6 +295,9 @@ CONVERT_80 = [
     ("fma.rn.bf16", "h", "hhh", (0x4040, 0x4000, 0x3f80), 0x40e0),
     ("min.NaN.f32", "r", "rr", (NAN, ONE), 0x7fffffff),
     ("max.bf16", "h", "hh", (0x3f80, 0x4000), 0x4000),
+    ("fma.rn.relu.f16", "h", "hhh", (f16(-2), f16(3), f16(1)), 0),
+    ("fma.rn.relu.f16", "h", "hhh", (f16(2), f16(3), f16(1)), f16(7)),
+    ("fma.rn.relu.bf16", "h", "hhh", (0xc000, 0x4040, 0x3f80), 0),
     ("ex2.approx.f16", "h", "h", (f16(3),), f16(8)),
 ]
 INTEGER_76 = [
@@ -313,10 +316,63 @@ CONVERT_90 = [
     ("cvt.rz.bf16.u64", "h", "d", (M64,), 0x5f7f),
     ("{{ .reg .b32 h; mov.b64 {{_, h}}, {a}; mov.b32 {d}, h; }}", "r", "d", (0x123456789abcdef0,), 0x12345678),
     ("cvt.rn.bf16.s64", "h", "d", (1 << 63,), 0xdf00),
+    ("add.u16x2", "r", "rr", (0xffff0001, 0x00020003), 0x00010004),
+    ("min.s16x2", "r", "rr", (0xffff0005, 0x00010003), 0xffff0003),
+    ("max.u16x2", "r", "rr", (0xffff0005, 0x00010003), 0xffff0005),
+    ("min.relu.s16x2", "r", "rr", (0xffff0005, 0x00010003), 3),
+    ("max.relu.s32", "r", "rr", (M32 - 4, M32 - 2), 0),
+    ("cvt.rn.tf32.f32", "r", "r", (0x3f801000,), 0x3f800000),
+    ("cvt.rz.tf32.f32", "r", "r", (0x3f801fff,), 0x3f800000),
+    ("cvt.rn.relu.tf32.f32", "r", "r", (f32(-2),), 0),
+    # e4m3: 4 bits of exponent, biased by 7; 448 is the largest. e5m2: the upper half of f16; 57344 is the largest.
+    ("cvt.rn.satfinite.e4m3x2.f32", "h", "rr", (ONE, f32(-448)), 0x38fe),
+    ("cvt.rn.satfinite.e4m3x2.f32", "h", "rr", (f32(1000), INF | MINUS), 0x7efe),
+    ("cvt.rn.satfinite.e4m3x2.f32", "h", "rr", (f32(17), f32(19)), 0x585a),
+    ("cvt.rn.satfinite.e4m3x2.f32", "h", "rr", (f32(2 ** -9), f32(2 ** -10)), 0x0100),
+    ("cvt.rn.satfinite.e4m3x2.f32", "h", "rr", (f32(3 * 2 ** -10), NAN), 0x027f),
+    ("cvt.rn.satfinite.relu.e4m3x2.f32", "h", "rr", (f32(-1), ONE), 0x0038),
+    ("cvt.rn.satfinite.e5m2x2.f32", "h", "rr", (ONE, f32(57344)), 0x3c7b),
+    ("cvt.rn.satfinite.e5m2x2.f32", "h", "rr", (f32(1e6), f32(-2)), 0x7bc0),
+    ("cvt.rn.satfinite.e4m3x2.f16x2", "h", "r", (f16(1) << 16 | f16(-2),), 0x38c0),
+    ("cvt.rn.f16x2.e4m3x2", "r", "h", (0x38fe,), f16(1) << 16 | f16(-448)),
+    ("cvt.rn.relu.f16x2.e4m3x2", "r", "h", (0x38fe,), f16(1) << 16),
+    ("cvt.rn.f16x2.e5m2x2", "r", "h", (0x3c7b,), f16(1) << 16 | f16(57344)),
 ]
 
-TABLES = {"sm_70": (INTEGER_76, 76, 70), "integer": (INTEGER, 60, 61), "float": (FLOAT, 65, 53), "compare": (COMPARE, 60, 50), "convert": (CONVERT, 60, 53),
-          "sm_80": (CONVERT_80, 70, 80), "sm_90": (CONVERT_90, 78, 90)}
+# Parts of a register; the third source is added, or not used.
+VIDEO = [
+    ("vadd4.u32.u32.u32", "r", "rrr", (0x01ff7f80, 0x01020304, 9), 0x02018284),
+    ("vadd4.u32.u32.u32.sat", "r", "rrr", (0x01ff7f80, 0x01020304, 9), 0x02ff8284),
+    ("vadd4.s32.s32.s32.sat", "r", "rrr", (0x7f80ff01, 0x01ff0101, 9), 0x7f800002),
+    ("vadd4.u32.u32.u32.add", "r", "rrr", (0x01020304, 0x01010101, 100), 114),
+    ("vsub2.s32.s32.s32", "r", "rrr", (0x00010000, 0x00020001, 9), M32),
+    ("vabsdiff4.u32.u32.u32", "r", "rrr", (0x05010a00, 0x0102050a, 9), 0x0401050a),
+    ("vabsdiff4.u32.u32.u32.add", "r", "rrr", (0x05010a00, 0x0102050a, 1), 21),
+    ("vavrg4.u32.u32.u32", "r", "rrr", (0x01020304, 0x02020505, 9), 0x02020405),
+    ("vmin2.s32.s32.s32", "r", "rrr", (0xffff0005, 0x00010003, 9), 0xffff0003),
+    ("vmax2.s32.s32.s32", "r", "rrr", (0xffff0005, 0x00010003, 9), 0x00010005),
+    ("vset4.u32.u32.lt", "r", "rrr", (0x01020304, 0x02020205, 9), 0x01000001),
+    ("vset4.u32.u32.lt.add", "r", "rrr", (0x01020304, 0x02020205, 10), 12),
+    ("fns.b32", "r", "rrr", (0xf0f, 0, 5), 8),
+    ("fns.b32", "r", "rrr", (0xf0f, 8, M32 - 1), 3),
+    ("fns.b32", "r", "rrr", (0xf0f, 8, 0), 8),
+    ("fns.b32", "r", "rrr", (1, 1, 1), M32),
+    ("cvt.rm.f16.f32", "h", "r", (f32(1 / 3),), 0x3555),
+    ("cvt.rp.f16.f32", "h", "r", (f32(1 / 3),), 0x3556),
+    ("cvt.rm.f16.f32", "h", "r", (f32(-1 / 3),), 0xb556),
+]
+# Two halves; predicate p is that of the lower one.
+HALVES = [
+    ("set.lt.f16x2.f16x2", "r", "rr", (f16(1) << 16 | f16(3), f16(2) << 16 | f16(2)), 0x3c000000),
+    ("set.lt.u32.f16x2", "r", "rr", (f16(1) << 16 | f16(3), f16(2) << 16 | f16(2)), 0xffff0000),
+    ("set.gt.u16.f16", "h", "hh", (f16(2), f16(1)), 0xffff),
+    ("{{ .reg .pred p, q; setp.lt.f16x2 p|q, {a}, {b}; selp.u32 {d}, 1, 0, p; @q add.u32 {d}, {d}, 2; }}", "r", "rr",
+     (f16(1) << 16 | f16(3), f16(2) << 16 | f16(2)), 2),
+    ("cvt.pack.sat.u16.s32", "r", "rr", (70000, M32), 0xffff0000),
+    ("cvt.pack.sat.s8.s32.b32", "r", "rrr", (200, M32 - 199, 0x12345678), 0x56787f80),
+]
+TABLES = {"video": (VIDEO, 60, 60), "halves": (HALVES, 65, 72), "sm_70": (INTEGER_76, 76, 70), "integer": (INTEGER, 60, 61), "float": (FLOAT, 65, 53), "compare": (COMPARE, 60, 50), "convert": (CONVERT, 60, 53),
+          "sm_80": (CONVERT_80, 70, 80), "sm_90": (CONVERT_90, 80, 90)}
 
 
 def instruction(row):

@@ -210,6 +210,108 @@ def test_addresses_of_each_space(client):
     assert list(results.array(numpy.int32)) == [51035, 0, 51037]
 
 
+def test_what_kind_of_address_it_is(client):
+    """Bits: global, shared, local, const. Of a constant's address, of shared memory's, of local memory's and of a buffer's."""
+    module = client.load(HEAD + """
+.const .align 4 .u32 constants[4] = {10, 20, 30, 40};
+.shared .align 4 .u32 fixed[4];
+.visible .entry kinds(.param .u64 out)
+{
+        .local .align 8 .b8 depot[16];
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<9>;
+        .reg .pred %p<5>;
+        .reg .b64 %at;
+        ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %tid.x;
+        mad.wide.u32 %rd5, %r1, 4, %rd1;
+        mov.u64 %rd2, constants;
+        cvta.const.u64 %at, %rd2;
+        setp.eq.u32 %p1, %r1, 0;
+        @%p1 bra ask;
+        mov.u64 %rd2, fixed;
+        cvta.shared.u64 %at, %rd2;
+        setp.eq.u32 %p1, %r1, 1;
+        @%p1 bra ask;
+        mov.u64 %rd2, depot;
+        cvta.local.u64 %at, %rd2;
+        setp.eq.u32 %p1, %r1, 2;
+        @%p1 bra ask;
+        mov.u64 %at, %rd1;
+ask:
+        isspacep.global %p1, %at;
+        isspacep.shared %p2, %at;
+        isspacep.local %p3, %at;
+        isspacep.const %p4, %at;
+        selp.u32 %r2, 1, 0, %p1;
+        @%p2 or.b32 %r2, %r2, 2;
+        @%p3 or.b32 %r2, %r2, 4;
+        @%p4 or.b32 %r2, %r2, 8;
+        st.global.u32 [%rd5], %r2;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 4)
+    client.run_well(Job().launch(module, "kinds", [Out(results)], block=4))
+    assert list(results.array(numpy.int32)) == [8, 2, 4, 1]
+
+
+BULK = HEAD.replace("6.3", "8.1").replace("sm_60", "sm_90") + """
+.shared .align 128 .b8 tile[256];
+.shared .align 8 .b64 barrier;
+.visible .entry bulk(.param .u64 in, .param .u64 out, .param .u64 sums)
+{
+        .reg .b32 %r<9>;
+        .reg .b64 %rd<9>;
+        .reg .f32 %f<5>;
+        .reg .pred %p<5>;
+        ld.param.u64 %rd1, [in];
+        ld.param.u64 %rd2, [out];
+        ld.param.u64 %rd3, [sums];
+        mov.u32 %r1, tile;
+        mov.u32 %r2, barrier;
+        mov.u32 %r3, %tid.x;
+        elect.sync %r4|%p1, 0xffffffff;
+        @!%p1 bra ready;
+        mbarrier.init.shared.b64 [%r2], 1;
+        fence.mbarrier_init.release.cluster;
+        mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r2], 256;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 256, [%r2];
+ready:
+        bar.sync 0;
+again:
+        mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
+        @!%p2 bra again;
+        mad.lo.u32 %r5, %r3, 8, %r1;
+        ld.shared.v2.f32 {%f1, %f2}, [%r5];
+        atom.global.add.v2.f32 {%f3, %f4}, [%rd3], {%f1, %f2};
+        add.f32 %f1, %f1, %f1;
+        add.f32 %f2, %f2, %f2;
+        st.shared.v2.f32 [%r5], {%f1, %f2};
+        fence.proxy.async;
+        bar.sync 0;
+        @!%p1 bra done;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r1], 256;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
+        cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd2], [%r1], 128;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
+done:
+        ret;
+}
+"""
+
+
+def test_bulk_copies_and_their_barrier(client):
+    module = client.load(BULK, format=pb.PTX, name="bulk.ptx")
+    values = numpy.arange(64, dtype=numpy.float32)
+    results, sums = out(client, 64, numpy.float32), client.array(numpy.zeros(2, numpy.float32))
+    client.run_well(Job().launch(module, "bulk", [In(client.array(values)), Out(results), InOut(sums)], block=32))
+    numpy.testing.assert_array_equal(results.array(numpy.float32), values * ([4] * 32 + [2] * 32))
+    assert list(sums.array(numpy.float32)) == [values[0::2].sum(), values[1::2].sum()]
+
+
 def test_asynchronous_copies_and_cache_hints(client):
     module = client.load(HEAD.replace("6.3", "7.4").replace("sm_60", "sm_80") + """
 .shared .align 16 .b8 tile[16];
@@ -548,7 +650,8 @@ def refusal(client, body, head=HEAD):
     ("bar.sync 3, 64, 5;", "it has 3 operands"),
     ("mov.b64 %rd1, %rd2+8;", "register %rd2 is neither an address nor a predicate"),
     ("add.s32 %r1, %r2, !%r3;", "register %r3 is neither an address nor a predicate"),
-    ("isspacep.global %p1, %rd1;", "cannot run isspacep.global"),
+    ("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];",
+     "bulk copies of tensors"),
     ("call nothing;", "there is no function \"nothing\""),
 ])
 def test_an_instruction_that_the_cpu_driver_lacks_is_named(client, body, wanted):

@@ -34,6 +34,8 @@ typedef enum PtxType {
         PTX_S16,
         PTX_S32,
         PTX_S64,
+        PTX_U16X2,
+        PTX_S16X2,
         PTX_F16,
         PTX_F16X2,
         PTX_BF16,
@@ -49,6 +51,7 @@ typedef enum PtxSpace {
         PTX_PARAM,
         PTX_LOCAL,
         PTX_SHARED,
+        PTX_CLUSTER, /* shared memory of any block of the cluster */
         PTX_GLOBAL,
         PTX_CONST,
 } PtxSpace;

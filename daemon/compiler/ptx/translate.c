@@ -46,7 +46,8 @@ static void place_shared(Translator *t) {
                         t->has_dynamic = true;
                 }
         fprintf(t->out,
-                "#define PTX_STATIC_SHARED %u\n#define PTX_WINDOW_BYTES (%u%s)\n"
+                "#define PTX_STATIC_SHARED %u\n#define PTX_RESERVED_AT (%u%s)\n"
+                "#define PTX_WINDOW_BYTES (PTX_RESERVED_AT + PTX_RESERVED_BYTES)\n"
                 "static __thread unsigned char ptx_window[PTX_WINDOW_BYTES + 16] "
                 "__attribute__((aligned(1024)));\n#define PTX_WINDOW ptx_window\n",
                 t->n_shared, t->n_shared, t->has_dynamic ? " + GPUQ_CPU_SHARED_MAX" : "");
@@ -156,7 +157,8 @@ static void print_instruction(Translator *t) {
         known = translate_memory(t, name) || translate_data(t, name) ||
                 translate_arithmetic(t, name) || translate_control(t, name) ||
                 translate_convert(t, name) || translate_warp(t, name) ||
-                translate_matrix(t, name) || translate_wmma(t, name) || translate_mbarrier(t, name);
+                translate_matrix(t, name) || translate_wmma(t, name) ||
+                translate_mbarrier(t, name) || translate_video(t, name);
         fputs(" }\n", t->out);
         if (!known)
                 translator_refuse(t, "%s", "");
@@ -399,9 +401,10 @@ int ptx_translate(const PtxModule *module, bool (*is_visible)(const PtxVariable 
         }
 
         /* Only the finished translation shows what the module uses, but the #defines come first. */
-        if (asprintf(ret_source, "%s%s#include \"gpuq_ptx.h\"\n%s",
+        if (asprintf(ret_source, "%s%s%s#include \"gpuq_ptx.h\"\n%s",
                      t.prints ? "#define PTX_PRINTS\n" : "",
-                     t.uses_library ? "#define PTX_LIBRARY\n" : "", body) < 0)
+                     t.uses_library ? "#define PTX_LIBRARY\n" : "",
+                     t.uses_reserved ? "#define PTX_RESERVES\n" : "", body) < 0)
                 return -ENOMEM;
         return 0;
 }

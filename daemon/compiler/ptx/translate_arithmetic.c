@@ -15,6 +15,7 @@ enum {
         FLUSHES = 1 << 1,
         SATURATES = 1 << 2,
         APPROXIMATE = 1 << 3, /* has .approx or .full */
+        CLAMPS = 1 << 4,      /* may have .relu, where the type is f16 or the like */
 };
 
 /*
@@ -32,12 +33,12 @@ typedef struct Row {
 static const Row rows[] = {
         {"add", "sat", "s32", "ttt", 0},
         {"sub", "sat", "s32", "ttt", 0},
-        {"add", "", INTEGERS, "ttt", 0},
+        {"add", "", INTEGERS " u16x2 s16x2", "ttt", 0},
         {"sub", "", INTEGERS, "ttt", 0},
         {"add", "", FLOATS, "ttt", ROUNDS | FLUSHES | SATURATES},
         {"sub", "", FLOATS, "ttt", ROUNDS | FLUSHES | SATURATES},
         {"mul", "", FLOATS, "ttt", ROUNDS | FLUSHES | SATURATES},
-        {"fma", "", FLOATS, "tttt", ROUNDS | FLUSHES | SATURATES},
+        {"fma", "", FLOATS, "tttt", ROUNDS | FLUSHES | SATURATES | CLAMPS},
         {"mad", "", "f32 f64", "tttt", ROUNDS | FLUSHES | SATURATES},
         {"mul", "lo", INTEGERS, "ttt", 0},
         {"mul", "hi", INTEGERS, "ttt", 0},
@@ -70,8 +71,10 @@ static const Row rows[] = {
         {"neg", "", "s16 s32 s64 " FLOATS, "tt", FLUSHES},
         {"min", "NaN", FLOATS, "ttt", FLUSHES},
         {"max", "NaN", FLOATS, "ttt", FLUSHES},
-        {"min", "", INTEGERS " " FLOATS, "ttt", FLUSHES},
-        {"max", "", INTEGERS " " FLOATS, "ttt", FLUSHES},
+        {"min", "relu", "s32 s16x2", "ttt", 0},
+        {"max", "relu", "s32 s16x2", "ttt", 0},
+        {"min", "", INTEGERS " u16x2 s16x2 " FLOATS, "ttt", FLUSHES},
+        {"max", "", INTEGERS " u16x2 s16x2 " FLOATS, "ttt", FLUSHES},
         {"copysign", "", "f32 f64", "ttt", 0},
         {"testp", "finite", "f32 f64", "pt", 0},
         {"testp", "infinite", "f32 f64", "pt", 0},
@@ -237,6 +240,7 @@ static void print_row(Translator *t, const Row *row, const char *name, PtxType t
         PtxType result = type_of_letter(row->letters[0], type);
         const char *flush = flush_of(t, row, type);
         bool saturates = row->flags & SATURATES && translator_take(t, "sat");
+        bool clamps = row->flags & CLAMPS && translator_take(t, "relu");
 
         for (const char *s = row->words; *s; s += strspn(s, " ")) {
                 char word[16];
@@ -246,18 +250,20 @@ static void print_row(Translator *t, const Row *row, const char *name, PtxType t
                 (void)translator_take(t, word);
                 s += n;
         }
+        if (clamps && (type == PTX_F32 || type == PTX_F64))
+                translator_refuse(t, "%s", "");
         if (saturates && (type == PTX_F64 || type == PTX_BF16 || type == PTX_BF16X2))
                 translator_refuse(t, "%s", "");
         if (t->in->n_operands != strlen(row->letters))
                 translator_refuse(t, "it has %zu operands", t->in->n_operands);
 
         translator_begin(t, translator_operand(t, 0), ptx_type_size(result));
-        if (saturates)
-                fprintf(t->out, "ptx_sat_%s(", ptx_type_name(type));
+        if (saturates || clamps)
+                fprintf(t->out, "ptx_%s_%s(", saturates ? "sat" : "relu", ptx_type_name(type));
         fputs(flush, t->out);
         print_name(t, row, name, type);
         print_operands(t, row, type, flush);
-        fprintf(t->out, ")%s%s;", *flush ? ")" : "", saturates ? ")" : "");
+        fprintf(t->out, ")%s%s;", *flush ? ")" : "", saturates || clamps ? ")" : "");
 }
 
 /* ---- carries --------------------------------------------------------------------------- */

@@ -172,7 +172,9 @@ bool translate_control(Translator *t, const char *name) {
         } else if (strcmp(name, "nanosleep") == 0) {
                 (void)translator_take_type(t);
                 fputs("gpuq_cpu_image.runtime->relax(1);", t->out);
-        } else if (strcmp(name, "brkpt") == 0 || strcmp(name, "pmevent") == 0) {
+        } else if (translator_has("brkpt pmevent griddepcontrol setmaxnreg", name)) {
+                while (translator_take_one(t, "wait launch_dependents inc dec sync aligned u32"))
+                        ;
                 fputs(";", t->out);
         } else {
                 return false;

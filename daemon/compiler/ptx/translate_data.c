@@ -72,17 +72,37 @@ static const char *unsigned_name(const char *comparison) {
         return comparison;
 }
 
-/* "uint8_t c = a < b;", and what it is combined with as d. */
+/* What flushes a value of this type, or "(". */
+static const char *flush_of(PtxType type, bool flushes) {
+        if (!flushes)
+                return "(";
+        return type == PTX_F32   ? "ptx_ftz_f32("
+               : type == PTX_F16 ? "ptx_ftz_f16("
+                                 : "ptx_ftz_f16x2(";
+}
+
+static bool is_packed(PtxType type) {
+        return type == PTX_F16X2 || type == PTX_BF16X2;
+}
+
+/* "{ uint32_t a = r1, b = r2; uint8_t c = a < b;" and, of packed values, e for the upper ones. */
 static void print_comparison(Translator *t, const char *comparison, PtxType type, bool flushes) {
-        for (size_t i = 1; i <= 2; i++) {
-                fputs(i == 1 ? "{ uint8_t c = ptx_" : ", ", t->out);
-                if (i == 1)
-                        fprintf(t->out, "%s_%s(", comparison, ptx_type_name(type));
-                fputs(flushes ? "ptx_ftz_f32(" : "", t->out);
-                translator_value(t, translator_operand(t, i), type);
-                fputs(flushes ? ")" : "", t->out);
-        }
-        fputs(")", t->out);
+        const char *flush = flush_of(type, flushes);
+        const char *single = type == PTX_F16X2    ? "f16"
+                             : type == PTX_BF16X2 ? "bf16"
+                                                  : ptx_type_name(type);
+
+        fprintf(t->out, "{ uint%u_t a = %s", 8 * ptx_type_size(type), flush);
+        translator_value(t, translator_operand(t, 1), type);
+        fprintf(t->out, "), b = %s", flush);
+        translator_value(t, translator_operand(t, 2), type);
+        if (is_packed(type))
+                fprintf(t->out,
+                        "); uint8_t c = ptx_%s_%s((uint16_t)a, (uint16_t)b), e = "
+                        "ptx_%s_%s((uint16_t)(a >> 16), (uint16_t)(b >> 16))",
+                        comparison, single, comparison, single);
+        else
+                fprintf(t->out, "); uint8_t c = ptx_%s_%s(a, b)", comparison, single);
 }
 
 static const char *combination_of(Translator *t) {
@@ -98,7 +118,7 @@ static const char *combination_of(Translator *t) {
 static bool is_comparable(PtxType type, const char *comparison) {
         bool is_bits = type >= PTX_B16 && type <= PTX_B64;
 
-        if (type == PTX_F16X2 || type == PTX_BF16X2 || ptx_type_size(type) < 2)
+        if (ptx_type_size(type) < 2 || type == PTX_B128)
                 return false;
         if (is_bits)
                 return strcmp(comparison, "eq") == 0 || strcmp(comparison, "ne") == 0;
@@ -114,49 +134,98 @@ static bool print_third(Translator *t, const char *combination) {
         return true;
 }
 
-static void print_compare(Translator *t) {
-        char comparison[8] = "";
-        const char *word = translator_take_one(t, COMPARISONS), *combination = combination_of(t);
-        bool flushes = translator_take(t, "ftz");
-        PtxType type = translator_take_type(t);
+typedef struct Comparison {
+        char name[8];
+        const char *combination; /* with the third value, or NULL */
+        bool flushes;
+} Comparison;
 
-        snprintf(comparison, sizeof(comparison), "%s", word ? unsigned_name(word) : "");
-        if (!word || !is_comparable(type, comparison) || (flushes && type != PTX_F32)) {
+static Comparison take_comparison(Translator *t) {
+        const char *word = translator_take_one(t, COMPARISONS);
+        Comparison c = {};
+
+        snprintf(c.name, sizeof(c.name), "%s", word ? unsigned_name(word) : "");
+        c.combination = combination_of(t);
+        c.flushes = translator_take(t, "ftz");
+        return c;
+}
+
+static bool is_right(const Comparison *c, PtxType type) {
+        return *c->name && is_comparable(type, c->name) &&
+               (!c->flushes || type == PTX_F32 || type == PTX_F16 || type == PTX_F16X2);
+}
+
+/* "r1 = c;", or "r1 = (c & d);" */
+static void print_outcome(Translator *t, const PtxOperand *to, const char *value,
+                          const char *combination) {
+        translator_begin(t, to, 1);
+        if (combination)
+                fprintf(t->out, "(%s %s d); ", value, combination);
+        else
+                fprintf(t->out, "%s; ", value);
+}
+
+/* The second predicate is that of the upper values, or else the opposite of the first. */
+static void print_compare(Translator *t) {
+        Comparison c = take_comparison(t);
+        PtxType type = translator_take_type(t);
+        const PtxOperand *to = translator_operand(t, 0);
+
+        if (!is_right(&c, type) || (is_packed(type) && to->kind != PTX_PAIR)) {
                 translator_refuse(t, "%s", "");
                 return;
         }
-        print_comparison(t, comparison, type, flushes);
-        (void)print_third(t, combination);
+        print_comparison(t, c.name, type, c.flushes);
+        (void)print_third(t, c.combination);
         fputs("; ", t->out);
-        if (translator_operand(t, 0)->kind == PTX_PAIR) {
-                translator_begin(t, &translator_operand(t, 0)->elements[0], 1);
-                fprintf(t->out, combination ? "(c %s d); " : "c; ", combination);
-                translator_begin(t, &translator_operand(t, 0)->elements[1], 1);
-                fprintf(t->out, combination ? "(!c %s d); }" : "!c; }", combination);
-                return;
+        if (to->kind == PTX_PAIR) {
+                print_outcome(t, &to->elements[0], "c", c.combination);
+                print_outcome(t, &to->elements[1], is_packed(type) ? "e" : "!c", c.combination);
+        } else {
+                print_outcome(t, to, "c", c.combination);
         }
-        translator_begin(t, translator_operand(t, 0), 1);
-        fprintf(t->out, combination ? "(c %s d); }" : "c; }", combination);
+        fputs("}", t->out);
+}
+
+/* What a result of this type is where the comparison is true, or NULL where there is no such set. */
+static const char *true_of(PtxType to, PtxType type) {
+        bool is_half = type == PTX_F16 || type == PTX_BF16;
+
+        if (is_packed(type))
+                return to == PTX_F16X2 && type == to    ? "0x3c00u"
+                       : to == PTX_BF16X2 && type == to ? "0x3f80u"
+                       : to == PTX_U32 || to == PTX_S32 ? "0xffffu"
+                                                        : NULL;
+        if (to == PTX_U32 || to == PTX_S32)
+                return "0xffffffffu";
+        if (to == PTX_F32)
+                return "0x3f800000u";
+        if ((to == PTX_U16 || to == PTX_S16) && is_half)
+                return "0xffffu";
+        if (to == PTX_F16 && type != PTX_BF16)
+                return "0x3c00u";
+        return to == PTX_BF16 && type != PTX_F16 ? "0x3f80u" : NULL;
 }
 
 static void print_set(Translator *t) {
-        char comparison[8] = "";
-        const char *word = translator_take_one(t, COMPARISONS), *combination = combination_of(t);
-        bool flushes = translator_take(t, "ftz");
+        Comparison c = take_comparison(t);
         PtxType to = translator_take_type(t), type = translator_take_type(t);
+        const char *value = true_of(to, type);
 
-        snprintf(comparison, sizeof(comparison), "%s", word ? unsigned_name(word) : "");
-        if (!word || !is_comparable(type, comparison) || (flushes && type != PTX_F32) ||
-            (to != PTX_U32 && to != PTX_S32 && to != PTX_F32)) {
+        if (!is_right(&c, type) || !value) {
                 translator_refuse(t, "%s", "");
                 return;
         }
-        print_comparison(t, comparison, type, flushes);
-        (void)print_third(t, combination);
+        print_comparison(t, c.name, type, c.flushes);
+        (void)print_third(t, c.combination);
         fputs("; ", t->out);
-        translator_begin(t, translator_operand(t, 0), 4);
-        fprintf(t->out, combination ? "(c %s d) ? %s : 0; }" : "%sc ? %s : 0; }",
-                combination ? combination : "", to == PTX_F32 ? "0x3f800000u" : "0xffffffffu");
+        translator_begin(t, translator_operand(t, 0), ptx_type_size(to));
+        fprintf(t->out, "(c%s%s ? %s : 0)", c.combination ? c.combination : "",
+                c.combination ? "d" : "", value);
+        if (is_packed(type))
+                fprintf(t->out, " | (e%s%s ? %s : 0) << 16", c.combination ? c.combination : "",
+                        c.combination ? "d" : "", value);
+        fputs("; }", t->out);
 }
 
 /* ---- selections -------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mbarrier, without the transactions of bulk copies.
+ * mbarrier
  */
 
 #include <string.h>
@@ -31,9 +31,27 @@ static void print_inval(Translator *t, PtxSpace space) {
         fputs(");", t->out);
 }
 
+/* {expect,complete}_tx [p], bytes: operands @first and the next one. */
+static void print_expect(Translator *t, PtxSpace space, size_t first, const char *sign) {
+        fputs("ptx_mbarrier_expect(", t->out);
+        print_place(t, first, space);
+        fprintf(t->out, ", %s(int64_t)(uint32_t)", sign);
+        translator_value(t, translator_operand(t, first + 1), PTX_U32);
+        fputs(");", t->out);
+}
+
 /* arrive{.noComplete} state, [p] {, count}; one that may not complete the phase arrives as any other. */
 static void print_arrive(Translator *t, PtxSpace space, bool drops) {
         (void)translator_take(t, "noComplete");
+        if (translator_take(t, "expect_tx")) {
+                print_expect(t, space, 1, "");
+                fputs(" ", t->out);
+                translator_begin(t, translator_operand(t, 0), 8);
+                fputs("ptx_mbarrier_arrive(", t->out);
+                print_place(t, 1, space);
+                fprintf(t->out, ", 1, %u);", drops);
+                return;
+        }
         translator_begin(t, translator_operand(t, 0), 8);
         fputs("ptx_mbarrier_arrive(", t->out);
         print_place(t, 1, space);
@@ -71,7 +89,8 @@ bool translate_mbarrier(Translator *t, const char *name) {
                 return false;
 
         space = translator_take_space(t);
-        if (translator_take_type(t) != PTX_B64 || (space != PTX_GENERIC && space != PTX_SHARED))
+        if (translator_take_type(t) != PTX_B64 ||
+            (space != PTX_GENERIC && space != PTX_SHARED && space != PTX_CLUSTER))
                 translator_refuse(t, "%s", "");
         take_scope(t);
         if (translator_take(t, "init"))
@@ -84,6 +103,10 @@ bool translate_mbarrier(Translator *t, const char *name) {
                 print_arrive(t, space, true);
         else if (translator_take_one(t, "test_wait try_wait"))
                 print_test(t, space);
+        else if (translator_take(t, "expect_tx"))
+                print_expect(t, space, 0, "");
+        else if (translator_take(t, "complete_tx"))
+                print_expect(t, space, 0, "-");
         else if (translator_take(t, "pending_count"))
                 print_pending(t);
         else

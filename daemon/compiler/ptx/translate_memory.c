@@ -37,7 +37,10 @@ static const char *access_type(PtxType type) {
 }
 
 static size_t take_vector(Translator *t) {
-        return translator_take(t, "v2") ? 2 : translator_take(t, "v4") ? 4 : 1;
+        return translator_take(t, "v2")   ? 2
+               : translator_take(t, "v4") ? 4
+               : translator_take(t, "v8") ? 8
+                                          : 1;
 }
 
 typedef struct Access {
@@ -126,11 +129,12 @@ static const struct {
         {"add", "u32 s32 u64 s64 f32 f64 f16 f16x2 bf16 bf16x2"},
         {"inc", "u32"},
         {"dec", "u32"},
-        {"min", "u32 s32 u64 s64"},
-        {"max", "u32 s32 u64 s64"},
+        {"min", "u32 s32 u64 s64 f16 f16x2 bf16 bf16x2"},
+        {"max", "u32 s32 u64 s64 f16 f16x2 bf16 bf16x2"},
 };
 
 static const char *take_atomic(Translator *t, PtxType *ret_type) {
+        (void)translator_take(t, "noftz");
         for (size_t i = 0; i < ARRAY_SIZE(atomics); i++)
                 if (translator_take(t, atomics[i].operation)) {
                         *ret_type = translator_take_type(t);
@@ -142,28 +146,62 @@ static const char *take_atomic(Translator *t, PtxType *ret_type) {
         return "";
 }
 
+const char *translator_take_atomic(Translator *t, const char **ret_type) {
+        PtxType type = PTX_NONE;
+        const char *operation = take_atomic(t, &type);
+
+        *ret_type = ptx_type_name(type);
+        return operation;
+}
+
+/* "ptx_atom_add_f32(at + 4, ...)" of element @i. */
+static void print_atomic_call(Translator *t, const char *operation, PtxType type, size_t first,
+                              size_t i) {
+        fprintf(t->out, "ptx_atom_%s_%s(at + %zu", operation, ptx_type_name(type),
+                i * ptx_type_size(type));
+        for (size_t k = first; k < t->in->n_operands; k++) {
+                fputs(", ", t->out);
+                translator_value(t, element_of(translator_operand(t, k), i), type);
+        }
+        fputs("); ", t->out);
+}
+
+static bool has_elements(const PtxOperand *operand, size_t n) {
+        return n == 1 ? operand->kind != PTX_VECTOR
+                      : operand->kind == PTX_VECTOR && operand->n_elements == n;
+}
+
 static void print_atomic(Translator *t, bool has_result) {
         PtxSpace space;
         PtxType type = PTX_NONE;
         const char *operation;
-        size_t at = has_result, n;
+        size_t at = has_result, n, n_values;
 
         (void)take_order(t);
         space = translator_take_space(t);
         take_hints(t);
+        n = take_vector(t);
         operation = take_atomic(t, &type);
-        n = strcmp(operation, "cas") == 0 ? 2 : 1;
-        if (t->in->n_operands != at + 1 + n)
+        n_values = strcmp(operation, "cas") == 0 ? 2 : 1;
+        if (t->in->n_operands != at + 1 + n_values ||
+            !has_elements(translator_operand(t, at + 1), n) ||
+            (has_result && translator_operand(t, 0)->kind != PTX_SINK &&
+             !has_elements(translator_operand(t, 0), n))) {
                 translator_refuse(t, "it has %zu operands", t->in->n_operands);
-        if (has_result)
-                translator_begin(t, translator_operand(t, 0), ptx_type_size(type));
-        fprintf(t->out, "ptx_atom_%s_%s(", operation, ptx_type_name(type));
-        translator_address(t, translator_operand(t, at), space);
-        for (size_t i = 1; i <= n; i++) {
-                fputs(", ", t->out);
-                translator_value(t, translator_operand(t, at + i), type);
+                return;
         }
-        fputs(");", t->out);
+        fputs("{ uint64_t at = ", t->out);
+        translator_address(t, translator_operand(t, at), space);
+        fputs("; ", t->out);
+        for (size_t i = 0; i < n; i++) {
+                fprintf(t->out, "uint64_t x%zu = ", i);
+                print_atomic_call(t, operation, type, at + 1, i);
+        }
+        for (size_t i = 0; i < n && has_result; i++) {
+                translator_begin(t, element_of(translator_operand(t, 0), i), ptx_type_size(type));
+                fprintf(t->out, "x%zu; ", i);
+        }
+        fputs("}", t->out);
 }
 
 /* ---- addresses ----------------------------------------------------------------------- */
@@ -172,49 +210,89 @@ static void print_cvta(Translator *t) {
         bool to = translator_take(t, "to");
         PtxSpace space = translator_take_space(t);
         PtxType type = translator_take_type(t);
-        const char *change = space != PTX_SHARED ? ""
-                             : to                ? " - (uint64_t)t->window"
-                                                 : " + (uint64_t)t->window";
+        const char *function = space == PTX_LOCAL && !to     ? "ptx_near("
+                               : space == PTX_CLUSTER && to  ? "PTX_TO_CLUSTER("
+                               : space == PTX_CLUSTER && !to ? "ptx_cluster_at(t, "
+                                                             : "(";
+        const char *change = space == PTX_LOCAL && !to    ? ", (uint64_t)&frame"
+                             : space == PTX_SHARED && to  ? " - (uint64_t)t->window"
+                             : space == PTX_SHARED && !to ? " + (uint64_t)t->window"
+                                                          : "";
 
         if (type != PTX_U64 || space == PTX_GENERIC)
                 translator_refuse(t, "%s", "");
         translator_begin(t, translator_operand(t, 0), 8);
-        fputs(space == PTX_LOCAL && !to ? "ptx_near(" : "(", t->out);
+        fputs(function, t->out);
         translator_value(t, translator_operand(t, 1), PTX_U64);
-        fprintf(t->out, "%s%s);", space == PTX_LOCAL && !to ? ", (uint64_t)&frame" : "", change);
+        fprintf(t->out, "%s);", change);
 }
 
-/* The same place in another block of the cluster. */
+/* The same place in another block of the cluster: a generic address, or one of .shared::cluster. */
 static void print_mapa(Translator *t) {
-        if (translator_take_type(t) != PTX_U64 || t->in->n_operands != 3) {
+        bool is_shared = translator_take(t, "shared::cluster");
+        PtxType type = translator_take_type(t);
+
+        if ((type != PTX_U64 && (type != PTX_U32 || !is_shared)) || t->in->n_operands != 3) {
                 translator_refuse(t, "%s", "");
                 return;
         }
-        translator_begin(t, translator_operand(t, 0), 8);
-        fputs("(uint64_t)gpuq_cpu_image.runtime->shared_of((void *)", t->out);
-        translator_value(t, translator_operand(t, 1), PTX_U64);
-        fputs(", ", t->out);
+        translator_begin(t, translator_operand(t, 0), ptx_type_size(type));
+        fputs(is_shared ? "((" : "(uint64_t)gpuq_cpu_image.runtime->shared_of((void *)", t->out);
+        translator_value(t, translator_operand(t, 1), type);
+        fputs(is_shared ? " & 0xffffff) | (uint64_t)(1 + " : ", ", t->out);
         translator_value(t, translator_operand(t, 2), PTX_U32);
-        fputs(");", t->out);
+        fputs(is_shared ? ") << 24);" : ");", t->out);
 }
 
-/* Of a thread's own memory it is only known that it is near: on the same stack. */
-static void print_isspacep(Translator *t) {
-        bool is_cluster = translator_take(t, "shared::cluster");
-        PtxSpace space = translator_take_space(t);
-        const char *before = is_cluster           ? "ptx_is_in_cluster(t, PTX_WINDOW_BYTES, "
-                             : space == PTX_PARAM ? "ptx_is_param(t, "
-                             : space == PTX_LOCAL ? "ptx_is_own((uint64_t)&frame, "
-                                                  : "(";
+static void print_rank(Translator *t) {
+        bool is_shared = translator_take_space(t) == PTX_CLUSTER;
+        PtxType type = translator_take_type(t);
 
-        if (!is_cluster && space != PTX_SHARED && space != PTX_LOCAL && space != PTX_PARAM) {
+        if (type != PTX_U64 && (type != PTX_U32 || !is_shared))
+                translator_refuse(t, "%s", "");
+        translator_begin(t, translator_operand(t, 0), 4);
+        fputs(is_shared ? "PTX_RANK_OF(ptx_cluster_at(t, " : "PTX_RANK_OF((", t->out);
+        translator_value(t, translator_operand(t, 1), type);
+        fputs("));", t->out);
+}
+
+/* Whether "at" is in a variable of .const. */
+static void print_is_constant(Translator *t) {
+        fputs("(0", t->out);
+        for (size_t i = 0; i < t->module->n_variables; i++)
+                if (t->module->variables[i].space == PTX_CONST)
+                        fprintf(t->out, " || at - (uint64_t)v%zu < %zu", i,
+                                ptx_variable_size(&t->module->variables[i]));
+        fputs(")", t->out);
+}
+
+/* Local is the whole stack of the thread. Global is what is nothing else. */
+static void print_isspacep(Translator *t) {
+        PtxSpace space = translator_take_space(t);
+
+        if (space == PTX_GENERIC) {
                 translator_refuse(t, "%s", "");
                 return;
         }
-        translator_begin(t, translator_operand(t, 0), 1);
-        fputs(before, t->out);
+        fputs("{ uint64_t at = ", t->out);
         translator_value(t, translator_operand(t, 1), PTX_U64);
-        fputs(space == PTX_SHARED ? " - (uint64_t)t->window < PTX_WINDOW_BYTES);" : ");", t->out);
+        fputs("; ", t->out);
+        translator_begin(t, translator_operand(t, 0), 1);
+        if (space == PTX_SHARED)
+                fputs("at - (uint64_t)t->window < PTX_WINDOW_BYTES", t->out);
+        else if (space == PTX_CLUSTER)
+                fputs("PTX_RANK_OF(at) < ptx_cluster_n(t)", t->out);
+        else if (space == PTX_PARAM)
+                fputs("ptx_is_param(t, at)", t->out);
+        else if (space == PTX_LOCAL)
+                fputs("gpuq_cpu_image.runtime->is_local(at)", t->out);
+        else if (space == PTX_GLOBAL)
+                fputs("!gpuq_cpu_image.runtime->is_local(at) && !ptx_is_param(t, at) && "
+                      "PTX_RANK_OF(at) == ptx_cluster_n(t) && !",
+                      t->out);
+        if (space == PTX_CONST || space == PTX_GLOBAL)
+                print_is_constant(t);
+        fputs("; }", t->out);
 }
 
 /* ---- asynchronous copies --------------------------------------------------------------- */
@@ -240,6 +318,8 @@ static void print_async(Translator *t) {
 
         if (!translator_take(t, "async"))
                 translator_refuse(t, "%s", "");
+        if (translate_bulk(t, translator_take(t, "reduce")))
+                return;
         if (translator_take_one(t, "commit_group wait_group wait_all")) {
                 fputs(";", t->out);
                 return;
@@ -278,7 +358,7 @@ static void print_policy(Translator *t) {
 }
 
 static bool is_prefetch(Translator *t, const char *name) {
-        if (strcmp(name, "prefetch") != 0 && strcmp(name, "prefetchu") != 0)
+        if (!translator_has("prefetch prefetchu discard applypriority", name))
                 return false;
 
         (void)translator_take_space(t);
@@ -288,6 +368,9 @@ static bool is_prefetch(Translator *t, const char *name) {
 }
 
 bool translate_memory(Translator *t, const char *name) {
+        if ((strcmp(name, "st") == 0 || strcmp(name, "red") == 0) &&
+            translate_async_store(t, *name == 'r'))
+                return true;
         if (strcmp(name, "ld") == 0 || strcmp(name, "ldu") == 0)
                 print_load(t);
         else if (strcmp(name, "st") == 0)
@@ -298,6 +381,8 @@ bool translate_memory(Translator *t, const char *name) {
                 print_cvta(t);
         else if (strcmp(name, "mapa") == 0)
                 print_mapa(t);
+        else if (strcmp(name, "getctarank") == 0)
+                print_rank(t);
         else if (strcmp(name, "isspacep") == 0)
                 print_isspacep(t);
         else if (strcmp(name, "cp") == 0)

@@ -91,8 +91,13 @@ static void print_warp_barrier(Translator *t) {
         fputs(", 0, 0);", t->out);
 }
 
+/* All accesses go the same way here, so a fence between proxies is one more fence. */
 static void print_fence(Translator *t) {
-        while (translator_take_one(t, "sc acq_rel acquire release cta cluster gpu sys gl"))
+        if (translator_take(t, "proxy"))
+                (void)translator_take_one(t, "alias async async::generic");
+        while (translator_take_one(t, "sc acq_rel acquire release cta cluster gpu sys gl global "
+                                      "shared::cta shared::cluster mbarrier_init "
+                                      "sync_restrict::shared::cta sync_restrict::shared::cluster"))
                 ;
         fputs("ptx_fence();", t->out);
 }
@@ -199,6 +204,37 @@ static void print_reduction(Translator *t) {
         fputs(");", t->out);
 }
 
+/* The lowest lane of the mask is elected. */
+static void print_elect(Translator *t) {
+        const PtxOperand *to = translator_operand(t, 0);
+
+        if (!translator_take(t, "sync") || to->kind != PTX_PAIR) {
+                translator_refuse(t, "%s", "");
+                return;
+        }
+        fputs("{ uint8_t p; uint32_t leader = ptx_elect(t, ", t->out);
+        translator_value(t, translator_operand(t, 1), PTX_U32);
+        fputs(", &p); ", t->out);
+        translator_begin(t, first_of(to), 4);
+        fputs("leader; ", t->out);
+        print_pair(t, to);
+        fputs("}", t->out);
+}
+
+static void print_find_set(Translator *t) {
+        if (translator_take_type(t) != PTX_B32 || t->in->n_operands != 4) {
+                translator_refuse(t, "%s", "");
+                return;
+        }
+        translator_begin(t, translator_operand(t, 0), 4);
+        fputs("ptx_fns(", t->out);
+        for (size_t i = 1; i <= 3; i++) {
+                fputs(i > 1 ? ", " : "", t->out);
+                translator_value(t, translator_operand(t, i), PTX_U32);
+        }
+        fputs(");", t->out);
+}
+
 static void print_activemask(Translator *t) {
         if (translator_take_type(t) != PTX_B32)
                 translator_refuse(t, "%s", "");
@@ -215,6 +251,7 @@ bool translate_warp(Translator *t, const char *name) {
                 {"fence", print_fence},     {"shfl", print_shuffle},
                 {"vote", print_vote},       {"match", print_match},
                 {"redux", print_reduction}, {"activemask", print_activemask},
+                {"elect", print_elect},     {"fns", print_find_set},
         };
 
         if (strcmp(name, "bar") == 0) {

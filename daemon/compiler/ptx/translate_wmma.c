@@ -131,6 +131,8 @@ static void print_multiply(Translator *t) {
         const MatrixType *d = matrix_type_take(t), *a = matrix_type_take(t), *b = a, *c = a;
         bool saturates = translator_take(t, "satfinite");
 
+        if (translator_has(shape->types, "f64"))
+                (void)translator_take(t, "rn");
         if (has_more(t)) {
                 b = matrix_type_take(t);
                 c = matrix_type_take(t);

@@ -111,6 +111,8 @@ PtxSpace translator_take_space(Translator *t) {
                 return PTX_GLOBAL;
         if (translator_take(t, "shared") || translator_take(t, "shared::cta"))
                 return PTX_SHARED;
+        if (translator_take(t, "shared::cluster"))
+                return PTX_CLUSTER;
         if (translator_take(t, "local"))
                 return PTX_LOCAL;
         if (translator_take(t, "const"))
@@ -181,6 +183,11 @@ static const struct {
         {"%globaltimer_hi", "(ptx_clock(CLOCK_REALTIME) >> 32)"},
         {"%dynamic_smem_size", "t->place->shared_bytes"},
         {"%total_smem_size", "(t->place->shared_bytes + PTX_STATIC_SHARED)"},
+        {"%reserved_smem_offset_begin", "PTX_RESERVED_AT"},
+        {"%reserved_smem_offset_end", "(PTX_RESERVED_AT + PTX_RESERVED_BYTES)"},
+        {"%reserved_smem_offset_cap", "PTX_RESERVED_BYTES"},
+        {"%reserved_smem_offset_0", "PTX_RESERVED_AT"},
+        {"%reserved_smem_offset_1", "PTX_RESERVED_AT"},
         {"%envreg1", "(uint32_t)((uint64_t)t->place->grid_words >> 32)"},
         {"%envreg2", "(uint32_t)(uint64_t)t->place->grid_words"},
         {"%cluster_nctarank", "ptx_cluster_n(t)"},
@@ -194,11 +201,16 @@ static const struct {
         {"%cluster_ctaid.y", "ptx_cluster_ctaid(t).y"},
         {"%cluster_ctaid.z", "ptx_cluster_ctaid(t).z"},
         {"%cluster_ctarank", "ptx_cluster_rank(t)"},
+        {"%nclusterid.x", "(t->place->grid_dim.x / t->place->cluster_dim.x)"},
+        {"%nclusterid.y", "(t->place->grid_dim.y / t->place->cluster_dim.y)"},
+        {"%nclusterid.z", "(t->place->grid_dim.z / t->place->cluster_dim.z)"},
+        {"%is_explicit_cluster", "(ptx_cluster_n(t) > 1)"},
 };
 
 static void print_special(Translator *t, PtxToken text) {
         for (size_t i = 0; i < ARRAY_SIZE(specials); i++)
                 if (ptx_token_is(text, specials[i].name)) {
+                        t->uses_reserved |= strstr(specials[i].name, "reserved") != NULL;
                         fprintf(t->out, "(%s)", specials[i].value);
                         return;
                 }
@@ -308,7 +320,7 @@ static void print_base(Translator *t, const PtxOperand *base, PtxSpace space) {
 
         if (size == 8)
                 fprintf(t->out, "(r%u + 0x%llxull)", base->index, (unsigned long long)base->offset);
-        else if (size == 4 && space == PTX_SHARED)
+        else if (size == 4 && (space == PTX_SHARED || space == PTX_CLUSTER))
                 fprintf(t->out, "(uint32_t)(r%u + 0x%xu)", base->index, (uint32_t)base->offset);
         else if (size == 4 && space == PTX_LOCAL)
                 fprintf(t->out, "ptx_near((uint32_t)(r%u + 0x%xu), (uint64_t)&frame)", base->index,
@@ -329,10 +341,12 @@ void translator_address(Translator *t, const PtxOperand *operand, PtxSpace space
                 space = PTX_SHARED;
         if (space == PTX_SHARED)
                 fputs("((uint64_t)t->window + ", t->out);
+        if (space == PTX_CLUSTER)
+                fputs("ptx_cluster_at(t, ", t->out);
         if (base->kind == PTX_VARIABLE || base->kind == PTX_INTEGER)
                 translator_value(t, base, PTX_U64);
         else
                 print_base(t, base, space);
-        if (space == PTX_SHARED)
+        if (space == PTX_SHARED || space == PTX_CLUSTER)
                 fputs(")", t->out);
 }

@@ -30,7 +30,8 @@ typedef struct Translator {
         bool has_dynamic;
         bool takes_wider; /* the instruction: registers with more bits than its type */
         bool prints;
-        bool uses_library; /* of mathematical functions */
+        bool uses_library;  /* of mathematical functions */
+        bool uses_reserved; /* shared memory that the system reserves, as cooperative groups do */
         int r;
         char *error;
 } Translator;
@@ -48,6 +49,9 @@ const char *translator_take_one(Translator *t, const char *words);
 bool translator_has(const char *words, const char *word);
 /** translator_take_type() - the next part that is a type, or PTX_NONE. */
 PtxType translator_take_type(Translator *t);
+
+/** translator_take_atomic() - an operation on memory and its type, as its function has them in its name. */
+const char *translator_take_atomic(Translator *t, const char **ret_type);
 
 /** translator_operand() - Return: the operand, or one that is refused. */
 const PtxOperand *translator_operand(Translator *t, size_t i);
@@ -74,6 +78,11 @@ bool translate_warp(Translator *t, const char *name);
 bool translate_matrix(Translator *t, const char *name);
 bool translate_wmma(Translator *t, const char *name);
 bool translate_mbarrier(Translator *t, const char *name);
+bool translate_video(Translator *t, const char *name);
+/** translate_bulk() - of cp.async. Return: whether it is a bulk copy. */
+bool translate_bulk(Translator *t, bool reduces);
+/** translate_async_store() - of st or red. Return: whether it is asynchronous. */
+bool translate_async_store(Translator *t, bool reduces);
 /** translate_extern() - a call of a function that the CPU driver provides. Return: whether it does. */
 bool translate_extern(Translator *t, PtxToken name, const PtxOperand *returns,
                       const PtxOperand *params);

@@ -44,6 +44,9 @@ class Machine : public Engine {
         uint32_t active(const void *site);
         void end();
         void relax(bool now);
+        bool is_local(uint64_t address) const {
+                return running->has(address);
+        }
 
         /* A signal while it is set is the kernel's. end_kernel(): whether it was. */
         volatile sig_atomic_t in_kernel = 0;

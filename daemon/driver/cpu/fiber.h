@@ -11,6 +11,7 @@
  */
 
 #include <cstddef>
+#include <cstdint>
 
 #include <boost/context/detail/fcontext.hpp>
 
@@ -26,6 +27,11 @@ class Fiber {
         ~Fiber();
         Fiber(const Fiber &) = delete;
         Fiber &operator=(const Fiber &) = delete;
+
+        /* Whether its own stack has this address. */
+        bool has(uint64_t address) const {
+                return memory && address - (uint64_t)bottom < size;
+        }
 
         /* The next switch to it starts main, which must never return. */
         void prepare(void (*main)());

@@ -30,7 +30,7 @@
         "-fPIC", "-shared", "-fno-semantic-interposition", "-fno-strict-aliasing", "-pthread",     \
                 "-Wl,-Bsymbolic", "-Wl,-z,defs"
 
-#define GPUQ_CPU_IMAGE_VERSION 3u
+#define GPUQ_CPU_IMAGE_VERSION 4u
 #define GPUQ_CPU_IMAGE_SYMBOL  "gpuq_cpu_image"
 #define GPUQ_CPU_PRINTF        "gpuq_cpu_printf"
 #define GPUQ_CPU_VARIABLE      "gpuq_cpu." /* no name of C or of a library */
@@ -114,6 +114,7 @@ typedef struct GpuqCpuRuntime {
         /* n threads of the block (0: all) meet at one of 16 barriers; a thread that does not wait
          * only counts; gives how many came with predicate set */
         uint32_t (*named)(uint32_t id, uint32_t n, uint32_t predicate, uint32_t waits);
+        uint32_t (*is_local)(uint64_t address); /* on the stack of the thread that asks */
 } GpuqCpuRuntime;
 
 /* A kernel. */

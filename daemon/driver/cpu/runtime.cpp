@@ -98,9 +98,16 @@ uint32_t runtime_named(uint32_t id, uint32_t n, uint32_t predicate, uint32_t wai
         return outside.machine.barrier_named(id, n, predicate, waits != 0);
 }
 
+uint32_t runtime_is_local(uint64_t address) {
+        const Machine &machine = *static_cast<Machine *>(engine_here());
+
+        return machine.is_local(address);
+}
+
 } // namespace
 
 const GpuqCpuRuntime engine_runtime = {
-        runtime_barrier,   runtime_warp,  runtime_active,    runtime_end,  runtime_relax,
-        runtime_shared_of, runtime_print, runtime_assertion, runtime_trap, runtime_named,
+        runtime_barrier, runtime_warp,      runtime_active,   runtime_end,
+        runtime_relax,   runtime_shared_of, runtime_print,    runtime_assertion,
+        runtime_trap,    runtime_named,     runtime_is_local,
 };

@@ -68,9 +68,25 @@ PTX_INLINE double ptx_s64_half(int64_t x) {
         return x < 0 ? -ptx_u64_half(0 - (uint64_t)x) : ptx_u64_half((uint64_t)x);
 }
 
-/* To nearest with ties away from zero, in the 10 bits of fraction that tf32 has. */
-PTX_INLINE uint32_t ptx_cvt_tf32(uint32_t a) {
-        return (a & 0x7f800000) == 0x7f800000 ? a : (a + 0x1000) & ~0x1fffu;
+/*
+ * To the 10 bits of fraction that tf32 has: to nearest with ties away from zero, to nearest even, or
+ * towards zero. @bounds: what is too large becomes the largest number.
+ */
+#define PTX_TF32(mode, more)                                                                       \
+        PTX_INLINE uint32_t ptx_cvt_tf32_##mode(uint32_t a, unsigned bounds) {                     \
+                uint32_t rounded = (a & 0x7f800000) == 0x7f800000 ? a : (a + (more)) & ~0x1fffu;   \
+                                                                                                   \
+                if (bounds && (rounded & 0x7fffffff) == 0x7f800000)                                \
+                        rounded = (a & 0x80000000) | 0x7f7fe000;                                   \
+                return rounded;                                                                    \
+        }
+PTX_TF32(rna, 0x1000)
+PTX_TF32(rn, 0xfff + (a >> 13 & 1))
+PTX_TF32(rz, 0)
+#undef PTX_TF32
+
+PTX_INLINE uint32_t ptx_relu_f32(uint32_t a) {
+        return (a & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : a >> 31 ? 0 : a;
 }
 
 /* Negative numbers and -0 become 0. */

@@ -48,8 +48,36 @@ PTX_INLINE double ptx_bf16(uint16_t bits) {
         return ptx_f32((uint32_t)bits << 16);
 }
 
-/* Rounds to a multiple of the last place: to nearest even, or towards zero. */
-PTX_CALL double ptx_round_to(double x, int n_bits, int min_exponent, int toward_zero) {
+/* Directions of rounding. */
+enum {
+        PTX_NEAREST,
+        PTX_TO_ZERO,
+        PTX_DOWN,
+        PTX_UP,
+};
+
+PTX_INLINE double ptx_integral(double x, int direction) {
+        switch (direction) {
+                case PTX_TO_ZERO:
+                        return trunc(x);
+                case PTX_DOWN:
+                        return floor(x);
+                case PTX_UP:
+                        return ceil(x);
+                default:
+                        return rint(x);
+        }
+}
+
+/* Of a magnitude, of which the sign is known. */
+PTX_INLINE int ptx_direction(int direction, int is_negative) {
+        if (direction <= PTX_TO_ZERO)
+                return direction;
+        return (direction == PTX_DOWN) != is_negative ? PTX_TO_ZERO : PTX_UP;
+}
+
+/* Rounds to a multiple of the last place. */
+PTX_CALL double ptx_round_to(double x, int n_bits, int min_exponent, int direction) {
         int exponent;
         double scaled;
 
@@ -57,9 +85,9 @@ PTX_CALL double ptx_round_to(double x, int n_bits, int min_exponent, int toward_
         if (exponent < min_exponent)
                 exponent = min_exponent;
         scaled = ldexp(x, n_bits - exponent);
-        return ldexp(toward_zero ? trunc(scaled) : rint(scaled), exponent - n_bits);
+        return ldexp(ptx_integral(scaled, direction), exponent - n_bits);
 }
-PTX_CALL uint16_t ptx_make_f16(double x, int toward_zero) {
+PTX_CALL uint16_t ptx_make_f16(double x, int direction) {
         uint16_t sign = signbit(x) ? 0x8000 : 0;
         double magnitude = fabs(x);
         int exponent;
@@ -68,24 +96,25 @@ PTX_CALL uint16_t ptx_make_f16(double x, int toward_zero) {
                 return 0x7fff;
         if (isinf(x))
                 return sign | 0x7c00;
-        magnitude = ptx_round_to(magnitude, 11, -13, toward_zero);
+        direction = ptx_direction(direction, sign != 0);
+        magnitude = ptx_round_to(magnitude, 11, -13, direction);
         if (magnitude >= 65536)
-                return sign | (toward_zero ? 0x7bff : 0x7c00);
+                return sign | (direction == PTX_TO_ZERO ? 0x7bff : 0x7c00);
         if (magnitude < 0x1p-14)
                 return sign | (uint16_t)(magnitude * 0x1p24);
         (void)frexp(magnitude, &exponent);
         return sign |
                (uint16_t)((exponent + 14) << 10 | ((int)ldexp(magnitude, 11 - exponent) - 1024));
 }
-PTX_CALL uint16_t ptx_make_bf16(double x, int toward_zero) {
+PTX_CALL uint16_t ptx_make_bf16(double x, int direction) {
         double rounded;
 
         if (x != x)
                 return 0x7fff;
         if (isinf(x))
                 return x < 0 ? 0xff80 : 0x7f80;
-        rounded = ptx_round_to(x, 8, -125, toward_zero);
-        if (toward_zero && fabs(rounded) >= 0x1p128)
+        rounded = ptx_round_to(x, 8, -125, direction);
+        if (ptx_direction(direction, x < 0) == PTX_TO_ZERO && fabs(rounded) >= 0x1p128)
                 rounded = copysign(0x1.fep127, x);
         return (uint16_t)(ptx_of_f32((float)rounded) >> 16);
 }
@@ -113,6 +142,13 @@ PTX_INLINE uint32_t ptx_ftz_f16x2(uint32_t a) {
                                                                                                    \
                 return x > 0 ? x < 1 ? a : ptx_of_##T(1) : 0;                                      \
         }
+/* Negative numbers and -0 become 0, a NaN the canonical one. */
+PTX_INLINE uint16_t ptx_relu_f16(uint16_t a) {
+        return (a & 0x7fff) > 0x7c00 ? 0x7fff : a >> 15 ? 0 : a;
+}
+PTX_INLINE uint16_t ptx_relu_bf16(uint16_t a) {
+        return (a & 0x7fff) > 0x7f80 ? 0x7fff : a >> 15 ? 0 : a;
+}
 PTX_SATURATE(f32, 32)
 PTX_SATURATE(f64, 64)
 PTX_SATURATE(f16, 16)
@@ -261,6 +297,8 @@ PTX_SIGNS(bf16, 16, 0x7fff)
 PTX_PAIRS(f16)
 PTX_PAIRS(bf16)
 PTX_PAIR_1(sat, f16)
+PTX_PAIR_1(relu, f16)
+PTX_PAIR_1(relu, bf16)
 #undef PTX_PAIRS
 #undef PTX_PAIR_1
 #undef PTX_PAIR_2

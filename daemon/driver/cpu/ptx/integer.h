@@ -367,4 +367,32 @@ PTX_DOT(s32, u32, int, uint)
 PTX_DOT(s32, s32, int, int)
 #undef PTX_DOT
 
+/* ---- two of 16 bits in a register ------------------------------------------------------ */
+
+#define PTX_PACKED(name, S, U)                                                                     \
+        PTX_INLINE uint32_t ptx_##name##_##S##x2(uint32_t a, uint32_t b) {                         \
+                return (uint32_t)ptx_##name##_##S((U)(a >> 16), (U)(b >> 16)) << 16 |              \
+                       ptx_##name##_##S((U)a, (U)b);                                               \
+        }
+#define PTX_RELU_OF(name, S, U, bits)                                                              \
+        PTX_INLINE uint##bits##_t ptx_##name##_relu_##S(U a, U b) {                                \
+                U x = (U)ptx_##name##_##S(a, b);                                                   \
+                                                                                                   \
+                return x > 0 ? (uint##bits##_t)x : 0;                                              \
+        }
+PTX_PACKED(add, u16, uint16_t)
+PTX_PACKED(add, s16, uint16_t)
+PTX_PACKED(min, u16, uint16_t)
+PTX_PACKED(min, s16, int16_t)
+PTX_PACKED(max, u16, uint16_t)
+PTX_PACKED(max, s16, int16_t)
+PTX_RELU_OF(min, s32, int32_t, 32)
+PTX_RELU_OF(max, s32, int32_t, 32)
+PTX_RELU_OF(min, s16, int16_t, 16)
+PTX_RELU_OF(max, s16, int16_t, 16)
+PTX_PACKED(min_relu, s16, int16_t)
+PTX_PACKED(max_relu, s16, int16_t)
+#undef PTX_RELU_OF
+#undef PTX_PACKED
+
 #endif

@@ -89,6 +89,14 @@ PTX_CHANGE(add, f16, uint16_t, ptx_add_rn_f16(old, value, 0))
 PTX_CHANGE(add, bf16, uint16_t, ptx_add_rn_bf16(old, value, 0))
 PTX_CHANGE(add, f16x2, uint32_t, ptx_add_rn_f16x2(old, value, 0))
 PTX_CHANGE(add, bf16x2, uint32_t, ptx_add_rn_bf16x2(old, value, 0))
+PTX_CHANGE(min, f16, uint16_t, ptx_min_f16(old, value))
+PTX_CHANGE(min, bf16, uint16_t, ptx_min_bf16(old, value))
+PTX_CHANGE(min, f16x2, uint32_t, ptx_min_f16x2(old, value))
+PTX_CHANGE(min, bf16x2, uint32_t, ptx_min_bf16x2(old, value))
+PTX_CHANGE(max, f16, uint16_t, ptx_max_f16(old, value))
+PTX_CHANGE(max, bf16, uint16_t, ptx_max_bf16(old, value))
+PTX_CHANGE(max, f16x2, uint32_t, ptx_max_f16x2(old, value))
+PTX_CHANGE(max, bf16x2, uint32_t, ptx_max_bf16x2(old, value))
 #undef PTX_ATOMICS
 #undef PTX_CHANGE
 #undef PTX_CAS
@@ -100,6 +108,16 @@ PTX_INLINE void ptx_copy(uint64_t to, uint64_t from, uint32_t size, uint32_t n_s
         memmove((void *)to, (const void *)from, n);
         memset((void *)(to + n), 0, size - n);
 }
+
+/* Each element at @to is combined with the one at @from. */
+#define PTX_REDUCE(function, to, from, n)                                                          \
+        do {                                                                                       \
+                __typeof__(ptx_atom_##function(0, 0)) element;                                     \
+                for (uint32_t at = 0; at + sizeof(element) <= n; at += sizeof(element)) {          \
+                        memcpy(&element, (const void *)(from + at), sizeof(element));              \
+                        (void)ptx_atom_##function(to + at, element);                               \
+                }                                                                                  \
+        } while (0)
 
 PTX_INLINE void ptx_fence(void) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);

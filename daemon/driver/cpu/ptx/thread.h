@@ -9,6 +9,13 @@
  * module, then its dynamic shared memory.
  */
 
+/* Shared memory of the system, behind that of the launch. Each block finds zeros there. */
+#ifdef PTX_RESERVES
+#define PTX_RESERVED_BYTES 1024
+#else
+#define PTX_RESERVED_BYTES 0
+#endif
+
 #define PTX_INLINE static inline __attribute__((always_inline, unused))
 #define PTX_CALL   static __attribute__((noinline, unused))
 
@@ -50,6 +57,8 @@ PTX_INLINE void ptx_place_next(GpuqCpuPlace *place) {
  * compiler, which may not assume anything about memory that other threads change. */
 #define PTX_THREADS(params, call)                                                                  \
         GpuqCpuPlace *place = ptx_place();                                                         \
+        if (PTX_RESERVED_BYTES && place->n_next == 0)                                              \
+                memset(PTX_WINDOW + PTX_RESERVED_AT, 0, PTX_RESERVED_BYTES);                       \
         while (place->n_next < place->n_threads) {                                                 \
                 PtxThread thread;                                                                  \
                 ptx_place_next(place);                                                             \
@@ -82,6 +91,40 @@ PTX_INLINE uint32_t ptx_cluster_n(const PtxThread *t) {
         return dim.x * dim.y * dim.z;
 }
 
+/*
+ * An address of .shared::cluster: bits 24 and up are one more than the rank of the block, or 0 for
+ * the thread's own; the others are the offset in the block's window.
+ */
+PTX_INLINE uint64_t ptx_cluster_at(const PtxThread *t, uint64_t at) {
+        uint64_t own = (uint64_t)t->window + (at & 0xffffff);
+
+        if (at >> 24 == 0)
+                return own;
+        return (uint64_t)gpuq_cpu_image.runtime->shared_of((void *)own, (uint32_t)(at >> 24) - 1);
+}
+
+/* The rank of the block whose window has this address, or the number of the cluster's blocks. */
+#define PTX_RANK_OF(at)                                                                            \
+        ({                                                                                         \
+                uint64_t rank_of = (at);                                                           \
+                uint32_t rank = 0;                                                                 \
+                                                                                                   \
+                while (rank < ptx_cluster_n(t) &&                                                  \
+                       rank_of - ptx_cluster_at(t, (uint64_t)(rank + 1) << 24) >=                  \
+                               PTX_WINDOW_BYTES)                                                   \
+                        rank++;                                                                    \
+                rank;                                                                              \
+        })
+
+/* As an address of .shared::cluster. */
+#define PTX_TO_CLUSTER(at)                                                                         \
+        ({                                                                                         \
+                uint64_t to = (at);                                                                \
+                uint64_t first = (uint64_t)(PTX_RANK_OF(to) + 1) << 24;                            \
+                                                                                                   \
+                first + to - ptx_cluster_at(t, first);                                             \
+        })
+
 /* Nanoseconds: a GPU at 1 GHz. */
 PTX_CALL uint64_t ptx_clock(clockid_t clock) {
         struct timespec now;
@@ -90,27 +133,12 @@ PTX_CALL uint64_t ptx_clock(clockid_t clock) {
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Whether an address is in the shared memory of a block of the cluster. */
-PTX_CALL int ptx_is_in_cluster(const PtxThread *t, uint64_t n_window, uint64_t at) {
-        uint32_t n = ptx_cluster_n(t);
-
-        for (uint32_t rank = 0; rank < n; rank++)
-                if (at - (uint64_t)gpuq_cpu_image.runtime->shared_of(t->window, rank) < n_window)
-                        return 1;
-        return 0;
-}
-
 /* Whether an address is in an argument of the kernel. */
 PTX_CALL int ptx_is_param(const PtxThread *t, uint64_t at) {
         for (uint32_t i = 0; t->params->sizes[i]; i++)
                 if (at - (uint64_t)t->params->values[i] < t->params->sizes[i])
                         return 1;
         return 0;
-}
-
-/* Whether an address may be on this thread's stack, which has 256 KiB. */
-PTX_INLINE int ptx_is_own(uint64_t here, uint64_t at) {
-        return at - here + (256u << 10) < 2 * (256u << 10);
 }
 
 /* An address of which only the lower half is known, and that is less than 2 GiB away from here. */

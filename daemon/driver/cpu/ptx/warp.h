@@ -78,6 +78,28 @@ PTX_INLINE uint32_t ptx_match_all(uint32_t mask, uint64_t a, uint8_t *p) {
         return *p ? all : 0;
 }
 
+PTX_INLINE uint32_t ptx_elect(const PtxThread *t, uint32_t mask, uint8_t *p) {
+        uint32_t all = ptx_vote_ballot(mask, 1);
+        uint32_t leader = all ? (uint32_t)__builtin_ctz(all) : 0;
+
+        *p = t->linear % 32 == leader;
+        return leader;
+}
+
+/* The bit of the mask that is the n-th from base on: up, or down for a negative n. */
+PTX_INLINE uint32_t ptx_fns(uint32_t mask, uint32_t base, int32_t n) {
+        int step = n < 0 ? -1 : 1, left = n < 0 ? -n : n;
+
+        if (base > 31)
+                return UINT32_MAX;
+        if (n == 0)
+                return mask >> base & 1 ? base : UINT32_MAX;
+        for (int i = (int)base; i >= 0 && i < 32; i += step)
+                if (mask >> i & 1 && --left == 0)
+                        return (uint32_t)i;
+        return UINT32_MAX;
+}
+
 #define PTX_REDUX(name, OPERATION)                                                                 \
         PTX_INLINE uint32_t ptx_redux_##name(uint32_t mask, uint32_t a) {                          \
                 return (uint32_t)ptx_warp(GPUQ_CPU_WARP_##OPERATION, mask, a, 0);                  \

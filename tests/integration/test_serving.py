@@ -18,6 +18,7 @@ def crowd(gpuqd, client):
     endless = client.submit(Job().launch(module, "forever", [Out(client.arena(4))]))
     scratch = client.arena(4096)
     ids = client.submit(*(Job(after=[endless]).fill(scratch, 4, 0) for _ in range(MANY)))
+    client.status()  # served behind them, so other sessions see them all
     yield [endless, *ids]
     client.cancel(all=True)
     for job_id in [endless, *ids]:

@@ -103,6 +103,13 @@ int wire_queue(Wire *wire, const ProtobufCMessage *message, int fd);
  * Return: 0, WIRE_E_OVERFLOW, or a negative errno.
  */
 int wire_begin(Wire *wire, size_t n_max, uint8_t **ret_payload);
+/**
+ * wire_attach() - send a descriptor with the payload that was begun; wire_end() must follow
+ * @fd: duplicated, the caller keeps its own
+ *
+ * Return: 0, WIRE_E_OVERFLOW, or a negative errno: the payload may be begun again, or not.
+ */
+int wire_attach(Wire *wire, int fd);
 /** wire_end() - queue the first @n_bytes of it, at least one. */
 void wire_end(Wire *wire, size_t n_bytes);
 /**

@@ -81,16 +81,22 @@ int wire_begin(Wire *wire, size_t n_max, uint8_t **ret_payload) {
         return 0;
 }
 
-static void wire_end_with(Wire *wire, size_t n_bytes, bool with_fd) {
-        memcpy(wire->output.data + wire->output.end,
-               (uint8_t[WIRE_HEADER_BYTES]){n_bytes, n_bytes >> 8, n_bytes >> 16, n_bytes >> 24,
-                                            with_fd},
-               WIRE_HEADER_BYTES);
-        wire_buffer_extend(&wire->output, WIRE_HEADER_BYTES + n_bytes);
+int wire_attach(Wire *wire, int fd) {
+        return wire->n_fds_out < WIRE_FDS_OUT_MAX ? wire_queue_fd(wire, fd) : WIRE_E_OVERFLOW;
+}
+
+/* The next frame has a descriptor. */
+static bool wire_is_attached(const Wire *wire) {
+        return wire->n_fds_out && wire->fds_out[wire->n_fds_out - 1].position ==
+                                          wire->position + wire_buffer_used(&wire->output);
 }
 
 void wire_end(Wire *wire, size_t n_bytes) {
-        wire_end_with(wire, n_bytes, false);
+        memcpy(wire->output.data + wire->output.end,
+               (uint8_t[WIRE_HEADER_BYTES]){n_bytes, n_bytes >> 8, n_bytes >> 16, n_bytes >> 24,
+                                            wire_is_attached(wire)},
+               WIRE_HEADER_BYTES);
+        wire_buffer_extend(&wire->output, WIRE_HEADER_BYTES + n_bytes);
 }
 
 int wire_queue(Wire *wire, const ProtobufCMessage *message, int fd) {
@@ -98,20 +104,14 @@ int wire_queue(Wire *wire, const ProtobufCMessage *message, int fd) {
         uint8_t *payload;
         int r;
 
-        if (fd >= 0 && wire->n_fds_out >= WIRE_FDS_OUT_MAX)
-                return WIRE_E_OVERFLOW;
-
         r = wire_begin(wire, length, &payload);
+        if (r == 0 && fd >= 0)
+                r = wire_attach(wire, fd);
         if (r != 0)
                 return r;
-        if (fd >= 0) {
-                r = wire_queue_fd(wire, fd);
-                if (r < 0)
-                        return r;
-        }
 
         protobuf_c_message_pack(message, payload);
-        wire_end_with(wire, length, fd >= 0);
+        wire_end(wire, length);
         return 0;
 }
 

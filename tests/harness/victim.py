@@ -30,7 +30,8 @@ class Victim:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-victim-"))
         self.folder.chmod(0o755)
         command = [place.test_program("gpuq-test-victim"), str(SOURCE), str(self.folder / "record-0")]
-        self.member = Member(self.folder, 0, uid, command, env=daemon.environment(), **as_user(uid))
+        self.member = Member(self.folder, 0, uid, command, env=daemon.environment(), start_new_session=True,  # as a login has
+                             **as_user(uid))
         self.is_stuck = False
 
     def begin(self):

@@ -72,6 +72,28 @@ def burners(me):
         pass
 
 
+def burn(me, n):
+    """In so many processes, each a session of its own, as workers are."""
+    for _ in range(me.share(n) - 1):
+        if os.fork() == 0:
+            os.setsid()
+            break
+    while True:
+        pass
+
+
+@attack("burners-4", control=True)
+def burners_4(me):
+    """As many processes as attackers whose jobs keep a worker busy."""
+    burn(me, 4)
+
+
+@attack("burners-16", control=True)
+def burners_16(me):
+    """As a worker that starts processes."""
+    burn(me, 16)
+
+
 # ---- connections -------------------------------------------------------------------
 
 @attack("connections")

@@ -62,7 +62,8 @@ def test_each_example_is_tested_and_has_its_plain_twin():
 
 
 @pytest.mark.parametrize("name", sorted(SIZES))
-def test_example(gpuqd, name):
+def test_example(lend_gpuqd, name):
+    gpuqd = lend_gpuqd(devices=None) if name == "split_devices" else lend_gpuqd()  # all that there are
     told = told_by(gpuqd, EXAMPLES / f"{name}.py", "--repeat", "2", **SIZES[name])
     assert (told["program"], told["way"]) == (name, "gpuq")
     assert 0 < told["first_s"] and 0 < told["again_s"]

@@ -64,7 +64,7 @@ static void query_send(AccountingQuery *query) {
                 query->is_report ? GPUQ__V1__REPLY__BODY_REPORT : GPUQ__V1__REPLY__BODY_HISTORY;
         uint8_t *payload, *begin, *p;
 
-        if (!session_reply_begin(query->session,
+        if (!session_reply_begin(query->session, query->serial, -1,
                                  PACK_FIELD_BYTES + PACK_PREFIX_BYTES + query->n_data, &payload))
                 return;
         p = pack_number(payload, 1, query->serial);

@@ -128,12 +128,13 @@ void clients_heed_answers(Clients *clients) {
         clients->arrivals.is_due = true;
 }
 
-void clients_begin_turn(Clients *clients, void (*pass_on)(void *userdata), void *userdata) {
+void clients_begin_turn(Clients *clients, bool gives, void (*pass_on)(void *userdata),
+                        void *userdata) {
         ServingMember *member;
         unsigned n_served = 0;
 
         arrivals_run(clients);
-        serving_begin_turn(&clients->serving);
+        serving_begin_turn(&clients->serving, gives);
         while ((member = serving_next(&clients->serving))) {
                 session_serve_waiting(container_of(member, Session, serving));
                 if (++n_served % CLIENTS_SLICE == 0)

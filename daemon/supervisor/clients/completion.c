@@ -103,7 +103,7 @@ static void session_pack_batch(Session *session, size_t n, size_t n_bytes) {
         const Job *job = TAILQ_FIRST(&session->ends.list);
         uint8_t *payload, *begin, *p;
 
-        if (!session_reply_begin(session, n_bytes, &payload))
+        if (!session_reply_begin(session, 0, -1, n_bytes, &payload))
                 return;
         begin = p = pack_begin(payload, GPUQ__V1__REPLY__BODY_COMPLETIONS);
         for (; n > 0; --n, job = TAILQ_NEXT(job, link))

@@ -72,25 +72,39 @@ void serving_leave(Serving *serving, ServingMember *member) {
         member->person = NULL;
 }
 
-void serving_begin_turn(Serving *serving) {
-        serving->turn++;
+void serving_begin_turn(Serving *serving, bool gives) {
         serving->left = SERVING_TURN_STEPS;
+        if (!gives)
+                return;
+        serving->n_parts++;
+        if (serving->n_active > 1)
+                serving->n_shared = SERVING_SHARED_PARTS;
+        else if (serving->n_shared > 0)
+                serving->n_shared--;
+        serving->n_active = 0;
         serving->part = (int64_t)MAX(SERVING_TURN_STEPS / MAX(serving->n_waiting, (size_t)1),
                                      (size_t)SERVING_LEAST_STEPS);
 }
 
-/* Turns in which nobody asked pay debts, too, but nothing is saved for later. */
+/* Parts that were given while nobody asked pay debts, too, but nothing is saved for later. */
 static void serving_top_up(const Serving *serving, ServingPerson *person) {
-        uint64_t n_turns = serving->turn - person->turn;
+        uint64_t n_parts = serving->n_parts - person->n_parts;
         int64_t part = serving->part;
 
-        if (!n_turns)
+        if (!n_parts)
                 return;
-        person->turn = serving->turn;
-        if (person->left >= 0 || n_turns > (uint64_t)(-person->left / part + 1))
+        person->n_parts = serving->n_parts;
+        if (person->left >= 0 || n_parts > (uint64_t)(-person->left / part + 1))
                 person->left = part;
         else
-                person->left = MIN(person->left + (int64_t)n_turns * part, part);
+                person->left = MIN(person->left + (int64_t)n_parts * part, part);
+}
+
+static void serving_note(Serving *serving, ServingPerson *person) {
+        if (person->active == serving->n_parts)
+                return;
+        person->active = serving->n_parts;
+        serving->n_active++;
 }
 
 void serving_visit(Serving *serving, ServingMember *member) {
@@ -113,6 +127,8 @@ void serving_leave_off(Serving *serving, ServingMember *member) {
         serving->left -= n_taken;
         if (member->person)
                 member->person->left += member->visit;
+        if (member->person && n_taken > 0)
+                serving_note(serving, member->person);
         member->granted = member->visit = 0;
 }
 
@@ -128,6 +144,17 @@ void serving_wait(Serving *serving, ServingMember *member) {
         }
         member->is_waiting = true;
         TAILQ_INSERT_TAIL(&person->waiting, member, link);
+}
+
+bool serving_has_ready(const Serving *serving) {
+        ServingPerson *person;
+
+        TAILQ_FOREACH (person, &serving->waiting, link) {
+                serving_top_up(serving, person);
+                if (person->left > 0)
+                        return true;
+        }
+        return false;
 }
 
 /* A person without steps left keeps its place for the next turn. */

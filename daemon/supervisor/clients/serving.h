@@ -9,8 +9,11 @@
  * microsecond each. A turn has SERVING_TURN_STEPS, in equal parts for all people with sessions that
  * wait. What a request takes beyond that is paid for in later turns, and shortens this turn: when all
  * of its steps are taken, the others wait for the next one. A session that may not go on waits for the
- * next turn, in which it goes before new requests; within one person, the session that has waited longest goes first. Pure: it knows
- * sessions as members and never reads the clock.
+ * next turn, in which it goes before new requests; within one person, the session that has waited longest goes first.
+ *
+ * While other programs want the cores, the loop that never rests loses its core to them, and everybody waits. So where
+ * several people have requests the caller may give them their parts less often than each turn: a person who has used
+ * up the part waits, the others go on. Pure: it knows sessions as members and never reads the clock.
  */
 
 #include <stdbool.h>
@@ -24,6 +27,8 @@
 #define SERVING_TURN_STEPS  512u
 #define SERVING_LEAST_STEPS 64u  /* of one person in a turn, however many people wait */
 #define SERVING_VISIT_STEPS 256u /* of one session before the next one of its person is served */
+#define SERVING_SHARED_PARTS                                                                       \
+        32u /* so many times parts are given after several people had requests */
 
 typedef struct Serving Serving;
 typedef struct ServingMember ServingMember;
@@ -44,8 +49,9 @@ TAILQ_HEAD(ServingMembers, ServingMember);
 /* Kept until the end, like users: a debt is not forgotten with the last session. */
 struct ServingPerson {
         uid_t uid;
-        uint64_t turn;                 /* in which `left` was last topped up */
-        int64_t left;                  /* steps in this turn; below 0: to be paid in later turns */
+        uint64_t n_parts;              /* serving->n_parts when `left` was last topped up */
+        uint64_t active;               /* the same when it last took steps */
+        int64_t left;                  /* steps of its part; below 0: to be paid from later parts */
         struct ServingMembers waiting; /* for the next turn */
         TAILQ_ENTRY(ServingPerson) link; /* serving->waiting, if any of its members waits */
         UT_hash_handle hh;               /* serving->persons */
@@ -55,8 +61,11 @@ struct Serving {
         ServingPerson *persons;
         TAILQ_HEAD(, ServingPerson) waiting; /* they take turns */
         size_t n_waiting;
-        uint64_t turn;
-        int64_t part;     /* of each person in this turn */
+        uint64_t n_parts;  /* so many times everybody was given a part */
+        unsigned n_active; /* persons who took steps since then */
+        unsigned
+                n_shared; /* counts down from SERVING_SHARED_PARTS; 0: one person at most has requests */
+        int64_t part;     /* of each person */
         int64_t left;     /* steps of this turn; below 0: a request took more */
         uint64_t n_steps; /* ever taken, for tests */
 };
@@ -70,8 +79,12 @@ int serving_join(Serving *serving, ServingMember *member, uid_t uid);
 /** serving_leave() - the session ends; repeating it is harmless. */
 void serving_leave(Serving *serving, ServingMember *member);
 
-/** serving_begin_turn() - divide a new turn. */
-void serving_begin_turn(Serving *serving);
+/** serving_begin_turn() - a new turn. @gives: everybody a part of it; otherwise they have what is left of the last one. */
+void serving_begin_turn(Serving *serving, bool gives);
+/** serving_is_shared() - have several people had requests lately? */
+static inline bool serving_is_shared(const Serving *serving) {
+        return serving->n_shared > 0;
+}
 /** serving_visit() - serving this session begins: it gets a part of what its person has left. */
 void serving_visit(Serving *serving, ServingMember *member);
 /** serving_leave_off() - serving it stops for now: what it did not need goes back, what it owes is owed. */
@@ -92,9 +105,11 @@ void serving_wait(Serving *serving, ServingMember *member);
  * Return: NULL: no waiting person has steps left in this turn.
  */
 ServingMember *serving_next(Serving *serving);
-/** serving_has_waiting() - the loop must not sleep. */
+/** serving_has_waiting() - the loop must not sleep longer than until the next parts are given. */
 static inline bool serving_has_waiting(const Serving *serving) {
         return serving->n_waiting > 0;
 }
+/** serving_has_ready() - nor until then: somebody who waits has steps left. */
+bool serving_has_ready(const Serving *serving);
 
 #endif

@@ -261,10 +261,12 @@ void session_reply(Session *session, Gpuq__V1__Reply *reply, int fd);
 /**
  * session_reply_begin() - the same for a reply of at most @n_max bytes that the caller packs;
  * session_reply_end() follows
+ * @serial: of the request, for the error that is its answer if there is no room for @fd
  *
- * Return: false: the reply is not wanted.
+ * Return: false: the reply is not wanted, or was the error.
  */
-bool session_reply_begin(Session *session, size_t n_max, uint8_t **ret_payload);
+bool session_reply_begin(Session *session, uint32_t serial, int fd, size_t n_max,
+                         uint8_t **ret_payload);
 /** session_reply_end() - the packed reply has @n_bytes. */
 void session_reply_end(Session *session, size_t n_bytes);
 /** session_reply_failure() - reply to request @serial. */

@@ -407,10 +407,16 @@ void session_reply(Session *session, Gpuq__V1__Reply *reply, int fd) {
                 session_queued(session, wire_queue(session->wire, &reply->base, fd));
 }
 
-bool session_reply_begin(Session *session, size_t n_max, uint8_t **ret_payload) {
-        if (!session_takes_replies(session))
+bool session_reply_begin(Session *session, uint32_t serial, int fd, size_t n_max,
+                         uint8_t **ret_payload) {
+        int r;
+
+        if (!session_takes_replies(session) || (fd >= 0 && !session_add_fd(session, serial)))
                 return false;
-        session_queued(session, wire_begin(session->wire, n_max, ret_payload));
+        r = wire_begin(session->wire, n_max, ret_payload);
+        if (r == 0 && fd >= 0)
+                r = wire_attach(session->wire, fd);
+        session_queued(session, r);
         return !session->is_broken;
 }
 

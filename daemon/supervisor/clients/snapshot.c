@@ -128,8 +128,8 @@ static void snapshot_send_status(Session *session, uint32_t serial, const uint8_
         uint8_t *payload, *begin, *p;
 
         if (!session_reply_begin(
-                    session, PACK_FIELD_BYTES + PACK_PREFIX_BYTES + snapshot->n_status + n_limits,
-                    &payload))
+                    session, serial, -1,
+                    PACK_FIELD_BYTES + PACK_PREFIX_BYTES + snapshot->n_status + n_limits, &payload))
                 return;
         p = pack_number(payload, 1, serial);
         begin = p = pack_begin(p, GPUQ__V1__REPLY__BODY_STATUS);

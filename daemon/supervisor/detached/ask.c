@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "detached_state.h"
+#include "proto/pack.h"
 #include "util/list.h"
 
-#define FETCH_STEP 8u /* outputs in a reply that cost one step of a turn */
+#define FETCH_STEPS      64u /* of a turn: what a reply to a fetch costs, the thread included */
+#define FETCH_BYTES_STEP 32u /* and how many of its bytes cost one more */
 
 struct DetachedAsk {
         DetachedWhat what;
@@ -21,6 +23,8 @@ struct DetachedAsk {
         LIST_ENTRY(DetachedAsk) detached_link; /* detached->asks */
         DiskCall call;                         /* FETCH: reads the output into its arena */
         Arena *arena;                          /* NULL: no thread reads */
+        uint8_t *fetched; /* FETCH: the answer but for the arena's id, packed by the thread */
+        size_t n_fetched;
         int r;
         char damage[PAYLOAD_DAMAGE_MAX];
 };
@@ -70,6 +74,7 @@ static void ask_free(DetachedAsk *ask) {
         ask_leave_session(ask);
         LIST_REMOVE(ask, detached_link);
         arena_unref(ask->arena);
+        free(ask->fetched);
         user_uncharge(&ask->charge);
         free(ask);
 }
@@ -188,6 +193,34 @@ static size_t fetch_list(const Detached *detached, uint64_t *positions, Gpuq__V1
         return n;
 }
 
+/* May run in a thread: with thousands of outputs it takes a millisecond. Return: 0, or -ENOMEM. */
+static int fetch_pack(DetachedAsk *ask) {
+        const Detached *detached = ask->detached;
+        size_t n_buffers = detached_job(detached)->n_buffers;
+        _cleanup_(freep) Gpuq__V1__Output *outputs = calloc(n_buffers + 1, sizeof(*outputs));
+        _cleanup_(freep) Gpuq__V1__Output **list = calloc(n_buffers + 1, sizeof(*list));
+        _cleanup_(freep) uint64_t *positions =
+                calloc(detached->stored.n_extents + 1, sizeof(*positions));
+        Gpuq__V1__Fetched fetched = GPUQ__V1__FETCHED__INIT;
+
+        if (!outputs || !list || !positions)
+                return -ENOMEM;
+        fetched.completion = detached->stored.end->completion;
+        fetched.note = detached->stored.record->detach->note;
+        if (ask->arena) {
+                fetched.size = ask->arena->size;
+                fetched.n_outputs = fetch_list(detached, positions, outputs, list);
+                fetched.outputs = list;
+        }
+
+        ask->n_fetched = gpuq__v1__fetched__get_packed_size(&fetched);
+        ask->fetched = malloc(ask->n_fetched + 1);
+        if (!ask->fetched)
+                return -ENOMEM;
+        gpuq__v1__fetched__pack(&fetched, ask->fetched);
+        return 0;
+}
+
 static Failure *fetch_open_arena(DetachedAsk *ask) {
         Failure *failure;
         int r;
@@ -204,37 +237,32 @@ static Failure *fetch_open_arena(DetachedAsk *ask) {
         return NULL;
 }
 
+static void fetch_send(DetachedAsk *ask) {
+        size_t n_max = PACK_FIELD_BYTES + PACK_PREFIX_BYTES + ask->n_fetched + PACK_FIELD_BYTES;
+        uint8_t *payload, *begin, *p;
+
+        if (!session_reply_begin(ask->session, ask->serial, ask->arena ? ask->arena->fd : -1, n_max,
+                                 &payload))
+                return;
+        p = pack_number(payload, 1, ask->serial);
+        begin = p = pack_begin(p, GPUQ__V1__REPLY__BODY_FETCHED);
+        memcpy(p, ask->fetched, ask->n_fetched);
+        p += ask->n_fetched;
+        if (ask->arena)
+                p = pack_number(p, 3, ask->arena->id);
+        pack_end(begin, p);
+        session_reply_end(ask->session, (size_t)(p - payload));
+}
+
 static void answer_fetched(DetachedAsk *ask) {
-        const Detached *detached = ask->detached;
-        size_t n_buffers = detached_job(detached)->n_buffers;
-        _cleanup_(freep) Gpuq__V1__Output *outputs = calloc(n_buffers + 1, sizeof(*outputs));
-        _cleanup_(freep) Gpuq__V1__Output **list = calloc(n_buffers + 1, sizeof(*list));
-        _cleanup_(freep) uint64_t *positions =
-                calloc(detached->stored.n_extents + 1, sizeof(*positions));
-        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
-        Gpuq__V1__Fetched fetched = GPUQ__V1__FETCHED__INIT;
         Failure *failure;
 
-        failure = outputs && list && positions
-                          ? fetch_open_arena(ask)
-                          : failure_new(FAILURE_MEMORY, "gpuqd has no memory for the outputs");
-        if (failure) {
+        serving_pay(&ask->session->serving, FETCH_STEPS + ask->n_fetched / FETCH_BYTES_STEP);
+        failure = fetch_open_arena(ask);
+        if (failure)
                 session_fail_request(ask->session, ask->serial, failure);
-                return;
-        }
-        fetched.completion = detached->stored.end->completion;
-        fetched.note = detached->stored.record->detach->note;
-        if (ask->arena) {
-                fetched.arena = ask->arena->id;
-                fetched.size = ask->arena->size;
-                fetched.n_outputs = fetch_list(detached, positions, outputs, list);
-                fetched.outputs = list;
-        }
-        serving_pay(&ask->session->serving, fetched.n_outputs / FETCH_STEP);
-        reply.serial = ask->serial;
-        reply.body_case = GPUQ__V1__REPLY__BODY_FETCHED;
-        reply.fetched = &fetched;
-        session_reply(ask->session, &reply, ask->arena ? ask->arena->fd : -1);
+        else
+                fetch_send(ask);
 }
 
 static void fetch_in_thread(void *userdata) {
@@ -243,6 +271,8 @@ static void fetch_in_thread(void *userdata) {
 
         ask->r = store_load(ask->detached->table->store, &ask->detached->stored, true, &part, 1,
                             ask->damage);
+        if (ask->r == 0)
+                ask->r = fetch_pack(ask);
 }
 
 static void fetch_reply(DetachedAsk *ask) {
@@ -280,7 +310,8 @@ static void fetch_begin(DetachedAsk *ask) {
         for (size_t i = 0; i < stored->n_extents; ++i)
                 n_bytes += stored->extents[i].written ? stored->extents[i].length : 0;
         if (stored->end->completion->state != GPUQ__V1__STATE__DONE || n_bytes == 0) {
-                answer_fetched(ask);
+                ask->r = fetch_pack(ask);
+                fetch_reply(ask);
                 ask_free(ask);
                 return;
         }

@@ -105,6 +105,7 @@ static int supervisor_init_loop(Supervisor *supervisor) {
         uv_idle_init(&supervisor->loop, &supervisor->idle);
         uv_timer_init(&supervisor->loop, &supervisor->tick);
         uv_timer_init(&supervisor->loop, &supervisor->quit_timer);
+        uv_timer_init(&supervisor->loop, &supervisor->part_timer);
         supervisor->prepare.data = supervisor->idle.data = supervisor->tick.data = supervisor;
         supervisor->quit_timer.data = supervisor;
         uv_prepare_start(&supervisor->prepare, supervisor_on_prepare);
@@ -265,6 +266,7 @@ static bool supervisor_close_handles(Supervisor *supervisor) {
         uv_close((uv_handle_t *)&supervisor->idle, NULL);
         uv_close((uv_handle_t *)&supervisor->tick, NULL);
         uv_close((uv_handle_t *)&supervisor->quit_timer, NULL);
+        uv_close((uv_handle_t *)&supervisor->part_timer, NULL);
         uv_run(&supervisor->loop, UV_RUN_DEFAULT);
         return is_asking;
 }

@@ -38,6 +38,8 @@
 #define SUPERVISOR_TICK_MS      250u
 #define SUPERVISOR_QUIT_MS      1500u /* for workers to stop */
 #define SUPERVISOR_QUIT_STEP_MS 10u
+#define SUPERVISOR_PART_NS      1000000ull     /* between two parts of a person, by the clock */
+#define SUPERVISOR_TIMED_NS     200000000ull   /* by the clock after the cores were last busy */
 #define SUPERVISOR_NAMES_NS     10000000000ull /* after a lookup that failed */
 #define SUPERVISOR_NAMES_AGAIN_NS                                                                  \
         1000000000ull /* while the last question about names has no answer */
@@ -63,6 +65,7 @@ struct Supervisor {
         uv_idle_t idle; /* runs while the loop must not sleep */
         uv_timer_t tick;
         uv_timer_t quit_timer;
+        uv_timer_t part_timer; /* ends a sleep when people are given their parts again */
         SupervisorOptions options;
         Config *config;
         ConfigNames *names;    /* what the system last said of them; NULL: nothing yet */
@@ -74,14 +77,17 @@ struct Supervisor {
         uint64_t status_ns; /* when the status was last sent to the keeper */
         Pace pace;          /* its events are jobs that arrived or ended */
         Cores cores;
-        Trim trim;              /* of memory after a peak of jobs */
-        uint64_t polled_ns;     /* when the loop last decided whether to poll */
-        size_t backlog_left;    /* steps of the backlog that this turn may still do */
-        uint64_t quit_ns;       /* when the keeper asked the supervisor to end */
-        int r;                  /* the result of the run */
-        bool have_names_failed; /* the last lookup of them, and the log says so */
-        bool is_polling;        /* instead of sleeping */
-        bool is_started;        /* the keeper has handed over everything it held */
+        Trim trim;               /* of memory after a peak of jobs */
+        uint64_t timed_until_ns; /* parts are given by the clock if several people have requests */
+        uint64_t given_ns;       /* when people were last given their parts */
+        uint64_t polled_ns;      /* when the loop last decided whether to poll */
+        size_t backlog_left;     /* steps of the backlog that this turn may still do */
+        uint64_t quit_ns;        /* when the keeper asked the supervisor to end */
+        int r;                   /* the result of the run */
+        bool have_names_failed;  /* the last lookup of them, and the log says so */
+        bool is_polling;         /* instead of sleeping */
+        bool is_timed;           /* people are given their parts by the clock, not in each turn */
+        bool is_started;         /* the keeper has handed over everything it held */
 };
 
 /** supervisor_new() - configuration, loop, keeper. Return: 0, or a negative errno that was logged. */

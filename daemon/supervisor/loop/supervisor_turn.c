@@ -108,10 +108,41 @@ static void supervisor_nap(const Supervisor *supervisor) {
                 (void)ppoll(&fd, 1, &time, NULL);
 }
 
+static bool supervisor_cores_were_busy(Supervisor *supervisor, uint64_t now_ns) {
+        if (cores_are_busy(&supervisor->cores, now_ns))
+                supervisor->timed_until_ns = now_ns + SUPERVISOR_TIMED_NS;
+        return now_ns < supervisor->timed_until_ns;
+}
+
+/* Whether people are given their parts of the loop in this turn. If several people have requests while
+ * other programs want the cores, parts are given by the clock: requests that never end must not make
+ * the loop one that never rests, because that loses its core for whole time slices. */
+static bool supervisor_gives(Supervisor *supervisor) {
+        uint64_t now_ns;
+
+        supervisor->is_timed = false;
+        if (!serving_is_shared(&supervisor->clients.serving))
+                return true;
+        now_ns = engine_now(&supervisor->engine);
+        supervisor->is_timed = supervisor_cores_were_busy(supervisor, now_ns);
+        if (supervisor->is_timed && now_ns - supervisor->given_ns < SUPERVISOR_PART_NS)
+                return false;
+        supervisor->given_ns = now_ns;
+        return true;
+}
+
+static bool supervisor_has_requests(const Supervisor *supervisor) {
+        return supervisor->is_timed ? serving_has_ready(&supervisor->clients.serving)
+                                    : clients_has_waiting(&supervisor->clients);
+}
+
 static bool supervisor_has_work(const Supervisor *supervisor) {
         return supervisor->engine.has_new_work || !backlog_is_empty(&supervisor->engine) ||
-               clients_has_deferred(&supervisor->clients) ||
-               clients_has_waiting(&supervisor->clients);
+               clients_has_deferred(&supervisor->clients) || supervisor_has_requests(supervisor);
+}
+
+static void supervisor_on_part_timer(uv_timer_t *timer) {
+        /* It only ends the sleep. */
 }
 
 static void supervisor_end_turn(Supervisor *supervisor) {
@@ -133,7 +164,8 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         supervisor->engine.has_new_work = false;
         supervisor->engine.now_ns = 0;
         supervisor->backlog_left = SUPERVISOR_STEPS_MAX;
-        clients_begin_turn(&supervisor->clients, supervisor_pass_on, supervisor);
+        clients_begin_turn(&supervisor->clients, supervisor_gives(supervisor), supervisor_pass_on,
+                           supervisor);
         activity_shift(ACTIVITY_DISPATCH);
         supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);
@@ -146,6 +178,9 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
                 uv_idle_stop(&supervisor->idle);
         else
                 uv_idle_start(&supervisor->idle, supervisor_on_idle);
+        if (clients_has_waiting(&supervisor->clients))
+                uv_timer_start(&supervisor->part_timer, supervisor_on_part_timer,
+                               SUPERVISOR_PART_NS / 1000000, 0);
         supervisor_end_turn(supervisor);
         activity_shift(ACTIVITY_EVENTS);
         if (supervisor->is_polling && !supervisor_has_work(supervisor))

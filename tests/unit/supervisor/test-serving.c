@@ -36,14 +36,18 @@ static void work_serve(Serving *serving, Work *work) {
 }
 
 /* Return: the steps of this turn. */
-static uint64_t turn(Serving *serving) {
+static uint64_t turn_that(Serving *serving, bool gives) {
         uint64_t before = serving->n_steps;
         ServingMember *member;
 
-        serving_begin_turn(serving);
+        serving_begin_turn(serving, gives);
         while ((member = serving_next(serving)))
                 work_serve(serving, container_of(member, Work, member));
         return serving->n_steps - before;
+}
+
+static uint64_t turn(Serving *serving) {
+        return turn_that(serving, true);
 }
 
 static void work_leave(Serving *serving, Work *work, size_t n) {
@@ -102,6 +106,50 @@ static void a_large_request_is_paid_for_in_later_turns(void **state) {
         assert_int_equal(large.n_served, 2);
         serving_leave(&serving, &small.member);
         work_leave(&serving, &large, 1);
+}
+
+static void who_has_used_up_a_part_waits_and_the_others_go_on(void **state) {
+        Work heavy, light;
+        Serving serving;
+
+        serving_init(&serving);
+        work_join(&serving, &heavy, 1, 1000000, 1);
+        work_join(&serving, &light, 2, 0, 1);
+        assert_int_equal(turn(&serving), SERVING_TURN_STEPS);
+        for (unsigned i = 0; i < 10; ++i) {
+                light.n_left = 1;
+                serving_wait(&serving, &light.member);
+                assert_true(serving_has_ready(&serving));
+                assert_int_equal(turn_that(&serving, false), 1);
+                assert_true(serving_has_waiting(&serving));
+                assert_false(serving_has_ready(&serving)); /* the loop may sleep */
+        }
+        assert_int_equal(light.n_served, 10);
+        assert_int_equal(heavy.n_served, SERVING_TURN_STEPS);
+        (void)turn(&serving);
+        assert_true(heavy.n_served > SERVING_TURN_STEPS);
+        serving_leave(&serving, &light.member);
+        work_leave(&serving, &heavy, 1);
+}
+
+static void the_loop_is_shared_until_nobody_else_has_asked_for_a_while(void **state) {
+        Work one, other;
+        Serving serving;
+
+        serving_init(&serving);
+        work_join(&serving, &one, 1, 1000000, 1);
+        work_join(&serving, &other, 2, 1, 1);
+        assert_false(serving_is_shared(&serving));
+        (void)turn(&serving);
+        (void)turn(&serving);
+        for (unsigned i = 0; i < SERVING_SHARED_PARTS; ++i) {
+                assert_true(serving_is_shared(&serving));
+                (void)turn_that(&serving, false); /* does not count */
+                (void)turn(&serving);
+        }
+        assert_false(serving_is_shared(&serving));
+        serving_leave(&serving, &other.member);
+        work_leave(&serving, &one, 1);
 }
 
 static void turns_without_requests_pay_but_save_nothing(void **state) {
@@ -299,6 +347,8 @@ int main(void) {
                 cmocka_unit_test(one_person_alone_gets_the_turn),
                 cmocka_unit_test(a_person_with_many_sessions_gets_no_more_than_one_with_one),
                 cmocka_unit_test(a_large_request_is_paid_for_in_later_turns),
+                cmocka_unit_test(who_has_used_up_a_part_waits_and_the_others_go_on),
+                cmocka_unit_test(the_loop_is_shared_until_nobody_else_has_asked_for_a_while),
                 cmocka_unit_test(turns_without_requests_pay_but_save_nothing),
                 cmocka_unit_test(a_new_connection_does_not_forgive_a_debt),
                 cmocka_unit_test(large_requests_of_many_people_come_in_a_turn_each),

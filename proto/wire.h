@@ -104,10 +104,11 @@ int wire_queue(Wire *wire, const ProtobufCMessage *message, int fd);
  */
 int wire_begin(Wire *wire, size_t n_max, uint8_t **ret_payload);
 /**
- * wire_attach() - send a descriptor with the payload that was begun; wire_end() must follow
+ * wire_attach() - send a descriptor with the payload that was begun
  * @fd: duplicated, the caller keeps its own
  *
- * Return: 0, WIRE_E_OVERFLOW, or a negative errno: the payload may be begun again, or not.
+ * Return: 0: wire_end() must follow, or the next frame takes the descriptor; WIRE_E_OVERFLOW, or a
+ * negative errno: nothing is queued.
  */
 int wire_attach(Wire *wire, int fd);
 /** wire_end() - queue the first @n_bytes of it, at least one. */

@@ -73,24 +73,25 @@ def burners(me):
 
 
 def burn(me, n):
-    """In so many processes, each a session of its own, as workers are."""
+    """In so many processes of all attackers together, at least one each; each is a session of its own, as workers are."""
+    starter = os.getpid()
     for _ in range(me.share(n) - 1):
         if os.fork() == 0:
             os.setsid()
             break
-    while True:
+    while os.getpid() == starter or os.getppid() == starter:
         pass
 
 
 @attack("burners-4", control=True)
 def burners_4(me):
-    """As many processes as attackers whose jobs keep a worker busy."""
+    """As attackers whose jobs keep a worker busy, too."""
     burn(me, 4)
 
 
 @attack("burners-16", control=True)
 def burners_16(me):
-    """As a worker that starts processes."""
+    """As a worker that starts many processes."""
     burn(me, 16)
 
 

@@ -128,15 +128,17 @@ void clients_heed_answers(Clients *clients) {
         clients->arrivals.is_due = true;
 }
 
-void clients_begin_turn(Clients *clients, bool gives, void (*pass_on)(void *userdata),
+void clients_begin_turn(Clients *clients, bool gives_parts, void (*pass_on)(void *userdata),
                         void *userdata) {
         ServingMember *member;
         unsigned n_served = 0;
 
         arrivals_run(clients);
-        serving_begin_turn(&clients->serving, gives);
+        serving_begin_turn(&clients->serving, gives_parts);
         while ((member = serving_next(&clients->serving))) {
                 session_serve_waiting(container_of(member, Session, serving));
+                /* It may have submitted the last jobs of a message, which deferred requests name. */
+                clients->news_turn = clients->turn + 2 * CLIENTS_DEFER_TURNS;
                 if (++n_served % CLIENTS_SLICE == 0)
                         pass_on(userdata);
         }
@@ -177,7 +179,6 @@ void clients_serve_deferred(Clients *clients, bool is_awaiting, bool has_news) {
         if (!clients_has_deferred(clients))
                 return;
         TAILQ_FOREACH_SAFE (session, &clients->deferring, deferred.link, next)
-                if (!session->deferred.is_due &&
-                    clients->turn >= session->deferred.turn + CLIENTS_DEFER_TURNS)
+                if (clients->turn >= session->deferred.turn + CLIENTS_DEFER_TURNS)
                         session_serve_deferred(session);
 }

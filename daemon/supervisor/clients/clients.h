@@ -38,10 +38,10 @@ void clients_refuse(Clients *clients, int code, const char *why);
 void clients_heed_answers(Clients *clients);
 /**
  * clients_begin_turn() - divide a new turn among people, and serve the sessions that waited for it
- * @gives:   everybody a part, see serving.h
- * @pass_on: as for clients_read_rings()
+ * @gives_parts: see serving.h
+ * @pass_on:     as for clients_read_rings()
  */
-void clients_begin_turn(Clients *clients, bool gives, void (*pass_on)(void *userdata),
+void clients_begin_turn(Clients *clients, bool gives_parts, void (*pass_on)(void *userdata),
                         void *userdata);
 /** clients_has_waiting() - sessions wait for a later turn: the loop must not sleep for long. */
 bool clients_has_waiting(const Clients *clients);

@@ -64,7 +64,7 @@ struct Clients {
         Transits *transits;        /* descriptors that clients have not read */
         struct Sessions flushing;  /* sessions with queued output */
         struct Sessions keeping;   /* those whose output waits for the keeper */
-        struct Sessions deferring; /* sessions with a deferred request */
+        struct Sessions deferring; /* sessions with a deferred request that is not due */
         struct Sessions polled;    /* sessions whose ring the loop polls */
         Snapshot snapshot;         /* when reports are made */
         Serving serving;           /* how the turn is divided among people */

@@ -72,9 +72,9 @@ void serving_leave(Serving *serving, ServingMember *member) {
         member->person = NULL;
 }
 
-void serving_begin_turn(Serving *serving, bool gives) {
+void serving_begin_turn(Serving *serving, bool gives_parts) {
         serving->left = SERVING_TURN_STEPS;
-        if (!gives)
+        if (!gives_parts)
                 return;
         serving->n_parts++;
         if (serving->n_active > 1)
@@ -100,10 +100,10 @@ static void serving_top_up(const Serving *serving, ServingPerson *person) {
                 person->left = MIN(person->left + (int64_t)n_parts * part, part);
 }
 
-static void serving_note(Serving *serving, ServingPerson *person) {
-        if (person->active == serving->n_parts)
+static void serving_note_active(Serving *serving, ServingPerson *person) {
+        if (person->active_part == serving->n_parts)
                 return;
-        person->active = serving->n_parts;
+        person->active_part = serving->n_parts;
         serving->n_active++;
 }
 
@@ -122,13 +122,16 @@ void serving_visit(Serving *serving, ServingMember *member) {
 
 void serving_leave_off(Serving *serving, ServingMember *member) {
         int64_t n_taken = member->granted - member->visit;
+        ServingPerson *person = member->person;
 
         serving->n_steps += (uint64_t)n_taken;
         serving->left -= n_taken;
-        if (member->person)
-                member->person->left += member->visit;
-        if (member->person && n_taken > 0)
-                serving_note(serving, member->person);
+        if (person) {
+                serving_top_up(serving, person); /* what was given before does not pay for this */
+                person->left += member->visit;
+        }
+        if (person && n_taken > 0)
+                serving_note_active(serving, person);
         member->granted = member->visit = 0;
 }
 

@@ -5,15 +5,17 @@
 /*
  * Serving
  *
- * Divides each turn of the loop among the people who have requests. Work is counted in steps, about a
- * microsecond each. A turn has SERVING_TURN_STEPS, in equal parts for all people with sessions that
- * wait. What a request takes beyond that is paid for in later turns, and shortens this turn: when all
- * of its steps are taken, the others wait for the next one. A session that may not go on waits for the
- * next turn, in which it goes before new requests; within one person, the session that has waited longest goes first.
+ * Divides the loop's time among the people who have requests. Work is counted in steps, about a
+ * microsecond each. A turn has SERVING_TURN_STEPS. Each turn gives everybody who waits an equal part of
+ * them. What a request takes beyond that is paid from later parts, and shortens this turn: when all of
+ * its steps are taken, the others wait for the next one. A session that may not go on waits for the
+ * next turn, in which it goes before new requests. Of one person's sessions, the one that has waited
+ * longest goes first.
  *
- * While other programs want the cores, the loop that never rests loses its core to them, and everybody waits. So where
- * several people have requests the caller may give them their parts less often than each turn: a person who has used
- * up the part waits, the others go on. Pure: it knows sessions as members and never reads the clock.
+ * The caller may also give parts in some turns only. Then a person who has used up a part waits for
+ * the next one, while the other people go on. The supervisor does so while other programs want the
+ * cores and several people have requests: a loop that always has work loses its core to those
+ * programs, and then everybody waits. Pure: it knows sessions as members and never reads the clock.
  */
 
 #include <stdbool.h>
@@ -27,8 +29,8 @@
 #define SERVING_TURN_STEPS  512u
 #define SERVING_LEAST_STEPS 64u  /* of one person in a turn, however many people wait */
 #define SERVING_VISIT_STEPS 256u /* of one session before the next one of its person is served */
-#define SERVING_SHARED_PARTS                                                                       \
-        32u /* so many times parts are given after several people had requests */
+/* So many times parts are given before the loop counts as one person's again. */
+#define SERVING_SHARED_PARTS 32u
 
 typedef struct Serving Serving;
 typedef struct ServingMember ServingMember;
@@ -50,7 +52,7 @@ TAILQ_HEAD(ServingMembers, ServingMember);
 struct ServingPerson {
         uid_t uid;
         uint64_t n_parts;              /* serving->n_parts when `left` was last topped up */
-        uint64_t active;               /* the same when it last took steps */
+        uint64_t active_part;          /* serving->n_parts when it last took steps */
         int64_t left;                  /* steps of its part; below 0: to be paid from later parts */
         struct ServingMembers waiting; /* for the next turn */
         TAILQ_ENTRY(ServingPerson) link; /* serving->waiting, if any of its members waits */
@@ -63,11 +65,10 @@ struct Serving {
         size_t n_waiting;
         uint64_t n_parts;  /* so many times everybody was given a part */
         unsigned n_active; /* persons who took steps since then */
-        unsigned
-                n_shared; /* counts down from SERVING_SHARED_PARTS; 0: one person at most has requests */
-        int64_t part;     /* of each person */
-        int64_t left;     /* steps of this turn; below 0: a request took more */
-        uint64_t n_steps; /* ever taken, for tests */
+        unsigned n_shared; /* from SERVING_SHARED_PARTS down to 0 */
+        int64_t part;      /* of each person */
+        int64_t left;      /* steps of this turn; below 0: a request took more */
+        uint64_t n_steps;  /* ever taken, for tests */
 };
 
 /** serving_init() - nobody is there. */
@@ -79,8 +80,11 @@ int serving_join(Serving *serving, ServingMember *member, uid_t uid);
 /** serving_leave() - the session ends; repeating it is harmless. */
 void serving_leave(Serving *serving, ServingMember *member);
 
-/** serving_begin_turn() - a new turn. @gives: everybody a part of it; otherwise they have what is left of the last one. */
-void serving_begin_turn(Serving *serving, bool gives);
+/**
+ * serving_begin_turn() - a new turn
+ * @gives_parts: everybody gets a part of it; otherwise they have what is left of the last one
+ */
+void serving_begin_turn(Serving *serving, bool gives_parts);
 /** serving_is_shared() - have several people had requests lately? */
 static inline bool serving_is_shared(const Serving *serving) {
         return serving->n_shared > 0;
@@ -105,11 +109,11 @@ void serving_wait(Serving *serving, ServingMember *member);
  * Return: NULL: no waiting person has steps left in this turn.
  */
 ServingMember *serving_next(Serving *serving);
-/** serving_has_waiting() - the loop must not sleep longer than until the next parts are given. */
+/** serving_has_waiting() - somebody waits: the loop must not sleep beyond the next parts. */
 static inline bool serving_has_waiting(const Serving *serving) {
         return serving->n_waiting > 0;
 }
-/** serving_has_ready() - nor until then: somebody who waits has steps left. */
+/** serving_has_ready() - somebody who waits has steps left: the loop must not sleep at all. */
 bool serving_has_ready(const Serving *serving);
 
 #endif

@@ -229,7 +229,8 @@ static void session_drop_prepared(Session *session) {
 static void session_drop_deferred(Session *session) {
         if (!session->deferred.data)
                 return;
-        TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
+        if (!session->deferred.is_due)
+                TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         free(session->deferred.data);
         session->deferred.data = NULL;
         session->deferred.is_due = false;

@@ -130,7 +130,7 @@ typedef struct SessionDeferred {
         uint8_t *data; /* NULL: none */
         size_t n_data;
         uint64_t turn;
-        TAILQ_ENTRY(Session) link; /* clients->deferring */
+        TAILQ_ENTRY(Session) link; /* clients->deferring, until it is due */
         bool is_second_try;        /* being served for the last time */
         bool is_early;             /* it came before serving started */
         bool is_due;               /* it waits for a later turn: its user has no steps left */

@@ -167,13 +167,9 @@ static void session_leave_off(Session *session) {
         serving_leave_off(&session->clients->serving, &session->serving);
 }
 
-/* Requests that name jobs of this message are not too early until its last part was served. */
 static void session_put_back(Session *session, const WireFrame *frame) {
-        Clients *clients = session->clients;
-
         wire_put_back(session->wire, frame);
-        clients->news_turn = MAX(clients->news_turn, clients->turn + 2 * CLIENTS_DEFER_TURNS);
-        serving_wait(&clients->serving, &session->serving);
+        serving_wait(&session->clients->serving, &session->serving);
         session_poll(session);
 }
 
@@ -217,7 +213,6 @@ static void session_request_deferred(Session *session) {
         _cleanup_(freep) uint8_t *data = session->deferred.data;
         const char *problem;
 
-        TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         session->deferred.data = NULL;
         session->deferred.is_second_try = !session->deferred.is_early;
         session->deferred.is_early = session->deferred.is_due = false;
@@ -230,6 +225,7 @@ static void session_request_deferred(Session *session) {
 /* A thousand sessions of one person may have a request that is due in this turn. */
 void session_serve_deferred(Session *session) {
         session_begin(session, ACTIVITY_REQUEST);
+        TAILQ_REMOVE(&session->clients->deferring, session, deferred.link);
         session->deferred.is_due = true;
         session_visit(session);
         if (!session_goes_on(session))

@@ -31,10 +31,11 @@ void session_poll_ring(Session *session) {
         TAILQ_INSERT_TAIL(&session->clients->polled, session, ring.link);
 }
 
-/* A held-up session is not waited for: its ring is read again when it is served. */
+/* Neither a held-up session nor one that waits for a turn is waited for: serving it reads its ring again. */
 bool session_unpoll_ring(Session *session) {
         bool is_served = session->state < SESSION_CLOSING && !session->is_held_up &&
-                         !session->deferred.data && !session_is_busy(session);
+                         !session->serving.is_waiting && !session->deferred.data &&
+                         !session_is_busy(session);
 
         if (!wire_sleep(session->wire) && is_served)
                 return false;

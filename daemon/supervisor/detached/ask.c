@@ -10,8 +10,9 @@
 #include "proto/pack.h"
 #include "util/list.h"
 
-#define FETCH_STEPS      64u /* of a turn: what a reply to a fetch costs, the thread included */
-#define FETCH_BYTES_STEP 32u /* and how many of its bytes cost one more */
+/* What a reply to a fetch costs of a turn, the thread's time included, and how many bytes cost one step more. */
+#define FETCH_STEPS      64u
+#define FETCH_BYTES_STEP 64u
 
 struct DetachedAsk {
         DetachedWhat what;

@@ -114,10 +114,9 @@ static bool supervisor_cores_were_busy(Supervisor *supervisor, uint64_t now_ns) 
         return now_ns < supervisor->timed_until_ns;
 }
 
-/* Whether people are given their parts of the loop in this turn. If several people have requests while
- * other programs want the cores, parts are given by the clock: requests that never end must not make
- * the loop one that never rests, because that loses its core for whole time slices. */
-static bool supervisor_gives(Supervisor *supervisor) {
+/* If several people have requests while other programs want the cores, people get their parts by the clock,
+ * not in each turn, so that the loop rests (clients/serving.h). */
+static bool supervisor_parts_are_due(Supervisor *supervisor) {
         uint64_t now_ns;
 
         supervisor->is_timed = false;
@@ -164,8 +163,8 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         supervisor->engine.has_new_work = false;
         supervisor->engine.now_ns = 0;
         supervisor->backlog_left = SUPERVISOR_STEPS_MAX;
-        clients_begin_turn(&supervisor->clients, supervisor_gives(supervisor), supervisor_pass_on,
-                           supervisor);
+        clients_begin_turn(&supervisor->clients, supervisor_parts_are_due(supervisor),
+                           supervisor_pass_on, supervisor);
         activity_shift(ACTIVITY_DISPATCH);
         supervisor_serve_deferred(supervisor);
         supervisor_settle(supervisor);

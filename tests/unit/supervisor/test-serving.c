@@ -36,11 +36,11 @@ static void work_serve(Serving *serving, Work *work) {
 }
 
 /* Return: the steps of this turn. */
-static uint64_t turn_that(Serving *serving, bool gives) {
+static uint64_t turn_that(Serving *serving, bool gives_parts) {
         uint64_t before = serving->n_steps;
         ServingMember *member;
 
-        serving_begin_turn(serving, gives);
+        serving_begin_turn(serving, gives_parts);
         while ((member = serving_next(serving)))
                 work_serve(serving, container_of(member, Work, member));
         return serving->n_steps - before;
@@ -108,7 +108,7 @@ static void a_large_request_is_paid_for_in_later_turns(void **state) {
         work_leave(&serving, &large, 1);
 }
 
-static void who_has_used_up_a_part_waits_and_the_others_go_on(void **state) {
+static void a_person_without_steps_waits_and_the_others_go_on(void **state) {
         Work heavy, light;
         Serving serving;
 
@@ -165,6 +165,26 @@ static void turns_without_requests_pay_but_save_nothing(void **state) {
         work.n_steps = 1;
         serving_wait(&serving, &work.member);
         assert_int_equal(turn(&serving), SERVING_TURN_STEPS);
+        work_leave(&serving, &work, 1);
+}
+
+/* As what a thread did for it. */
+static void parts_from_before_do_not_pay_for_what_came_later(void **state) {
+        Serving serving;
+        Work work;
+
+        serving_init(&serving);
+        work_join(&serving, &work, 1, 1, 1);
+        for (unsigned i = 0; i < 20; ++i)
+                (void)turn(&serving);
+        serving_pay(&work.member, 3 * SERVING_TURN_STEPS);
+        work.n_left = 5;
+        serving_wait(&serving, &work.member);
+        (void)turn(&serving);
+        (void)turn(&serving);
+        assert_int_equal(work.n_left, 5);
+        (void)turn(&serving);
+        assert_int_equal(work.n_left, 0);
         work_leave(&serving, &work, 1);
 }
 
@@ -307,6 +327,63 @@ static void another_user_waits_for_a_turn_not_for_all_requests(void **state) {
         fake_free(fake);
 }
 
+/* ---- busy cores ------------------------------------------------------------ */
+
+static bool are_busy;
+
+bool __wrap_cores_are_busy(Cores *cores, uint64_t now_ns);
+
+bool __wrap_cores_are_busy(Cores *cores, uint64_t now_ns) {
+        return are_busy;
+}
+
+/* Return: whether somebody waits for the next parts, and nobody has steps left. */
+static bool turn_that_uses_up(Fake *fake) {
+        const Serving *serving = &fake->supervisor->clients.serving;
+
+        uv_run(&fake->supervisor->loop, UV_RUN_NOWAIT);
+        return fake->supervisor->is_timed && serving_has_waiting(serving) &&
+               !serving_has_ready(serving);
+}
+
+/* One user asks without end while the cores are busy, and another has asked, too. */
+static void loop_rests(bool by_ring) {
+        Fake *fake = fake_new(1, (char *[]){"poll_us=1000", NULL});
+        FakeClient *flood = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
+        unsigned n_rests = 0, n_replies = 0;
+
+        if (by_ring)
+                fake_ring(flood);
+        are_busy = true;
+        queue_cancels(flood, 100, 64);
+        queue_cancels(other, 1, 1);
+        while (n_replies < 100) {
+                if (turn_that_uses_up(fake)) {
+                        assert_false(uv_is_active((uv_handle_t *)&fake->supervisor->idle));
+                        assert_true(uv_is_active((uv_handle_t *)&fake->supervisor->part_timer));
+                        n_rests++;
+                }
+                (void)wire_flush(flood->wire);
+                n_replies += has_reply(flood);
+        }
+        assert_true(n_rests > 0);
+        assert_true(has_reply(other));
+        are_busy = false;
+        fake_client_close(flood);
+        fake_client_close(other);
+        fake_free(fake);
+}
+
+static void the_loop_rests_until_the_next_parts(void **state) {
+        loop_rests(false);
+}
+
+static void a_full_ring_lets_the_loop_rest(void **state) {
+        loop_rests(true);
+}
+
+/* ---- sessions without a hello ---------------------------------------------- */
+
 static Session *session_by(const FakeClient *client) {
         return session_find(&client->fake->supervisor->clients,
                             client->fake->supervisor->clients.last_session);
@@ -347,14 +424,17 @@ int main(void) {
                 cmocka_unit_test(one_person_alone_gets_the_turn),
                 cmocka_unit_test(a_person_with_many_sessions_gets_no_more_than_one_with_one),
                 cmocka_unit_test(a_large_request_is_paid_for_in_later_turns),
-                cmocka_unit_test(who_has_used_up_a_part_waits_and_the_others_go_on),
+                cmocka_unit_test(a_person_without_steps_waits_and_the_others_go_on),
                 cmocka_unit_test(the_loop_is_shared_until_nobody_else_has_asked_for_a_while),
                 cmocka_unit_test(turns_without_requests_pay_but_save_nothing),
+                cmocka_unit_test(parts_from_before_do_not_pay_for_what_came_later),
                 cmocka_unit_test(a_new_connection_does_not_forgive_a_debt),
                 cmocka_unit_test(large_requests_of_many_people_come_in_a_turn_each),
                 cmocka_unit_test(many_people_get_the_least_each_over_several_turns),
                 cmocka_unit_test(a_large_request_pays_for_its_time),
                 cmocka_unit_test(another_user_waits_for_a_turn_not_for_all_requests),
+                cmocka_unit_test(the_loop_rests_until_the_next_parts),
+                cmocka_unit_test(a_full_ring_lets_the_loop_rest),
                 cmocka_unit_test(who_says_no_hello_is_sent_away_with_the_reason),
                 cmocka_unit_test(a_connection_counts_before_its_hello),
         };

@@ -188,6 +188,14 @@ def note_job(module, log, mark, **fields):
     return Job(**fields).launch(module, "note", [InOut(log), i32(mark)])
 
 
+def mapped_arena(client, module, n):
+    """An arena of n ints in which completion words are stored for certain: a worker stores none in an arena that it has
+    still to map, and a job has run that reads this one."""
+    arena = client.arena(4 * n)
+    client.run_well(copy_job(module, arena, client.arena(4 * n), n))
+    return arena
+
+
 def assert_failed(completion, code, *words):
     """It failed with this code, and its text has these words, whatever their case."""
     assert completion.state == (pb.CANCELLED if code == pb.E_CANCELLED else pb.FAILED), completion

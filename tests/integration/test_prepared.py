@@ -80,7 +80,7 @@ def test_many_in_one_message_keep_their_order(client, prepared):
 
 
 def test_a_fired_job_has_a_word(client, prepared):
-    arena = client.arena(64)
+    arena = kernels.mapped_arena(client, prepared.module, 16)
     completion = prepared.fire_one(word_arena=arena.id, word_offset=4)
     assert completion.state == pb.DONE
     until(lambda: arena.array(numpy.uint32)[1] == completion.id & 0xffffffff, "the word")

@@ -23,8 +23,13 @@ def copy_job(client, module, **fields):
     return Job(**fields).launch(module, "copy", [In(source), Out(target), u64(N)], block=N), target
 
 
-def words_of(client, n=16):
-    arena = client.arena(4 * n)
+def words_of(client):
+    arena = client.arena(64)
+    return arena, arena.array(numpy.uint32)
+
+
+def mapped_words_of(client, module):
+    arena = kernels.mapped_arena(client, module, 16)
     return arena, arena.array(numpy.uint32)
 
 
@@ -33,7 +38,7 @@ def tag_of(job_id):
 
 
 def test_a_done_job_stores_its_tag(client, module):
-    arena, words = words_of(client)
+    arena, words = mapped_words_of(client, module)
     job, target = copy_job(client, module, word_arena=arena.id, word_offset=8)
     job_id = client.submit(job)
     assert client.wait(job_id).state == pb.DONE
@@ -77,7 +82,7 @@ def test_a_word_in_no_arena_or_in_device_memory(client, module):
 
 def test_a_word_in_an_arena_of_another_session_of_the_user(gpuqd, client, module):
     other = gpuqd.connect()
-    arena, words = words_of(other)
+    arena, words = mapped_words_of(other, other.load(kernels.BASIC))
     job, _ = copy_job(client, module, word_arena=arena.id)
     job_id = client.submit(job)
     assert client.wait(job_id).state == pb.DONE
@@ -85,7 +90,7 @@ def test_a_word_in_an_arena_of_another_session_of_the_user(gpuqd, client, module
 
 
 def test_an_arena_that_was_closed_takes_the_word_of_a_job_before(client, module):
-    arena, words = words_of(client)
+    arena, words = mapped_words_of(client, module)
     job, _ = copy_job(client, module, word_arena=arena.id)
     job_id = client.submit(job)
     arena.close()

@@ -14,6 +14,7 @@
 #define TABLE_COLUMNS_MAX 16u
 #define TABLE_CUT_MIN     8u  /* characters that a text keeps when it is cut */
 #define TABLE_WRAP_MIN    18u /* characters a line of a text that is broken */
+#define TABLE_WORD_MAX    32u
 
 struct Table {
         const TableColumn *columns;
@@ -181,10 +182,34 @@ static size_t table_column_width(const Table *table, size_t column) {
         return width;
 }
 
-static size_t table_least_width(const TableColumn *column, size_t width) {
-        if (column->wrap)
-                return MIN(width, TABLE_WRAP_MIN);
-        return column->shorten ? MIN(width, TABLE_CUT_MIN) : width;
+static size_t text_longest_word(const char *text) {
+        size_t longest = 0;
+
+        while (*text) {
+                size_t n_word = strcspn(text, " ");
+
+                longest = MAX(longest, text_width(text, n_word));
+                text += n_word + (text[n_word] == ' ');
+        }
+        return longest;
+}
+
+/* Of texts that are broken between words; even a long word must not take the whole terminal. */
+static size_t table_wrapped_width(const Table *table, size_t column) {
+        size_t width = TABLE_WRAP_MIN;
+
+        for (size_t i = 0; i < scols_table_get_nlines(table->scols); i++) {
+                const char *text = scols_cell_get_data(table_get_cell(table, i, column));
+
+                width = MAX(width, text ? text_longest_word(text) : 0);
+        }
+        return MIN(width, TABLE_WORD_MAX);
+}
+
+static size_t table_least_width(const Table *table, size_t column, size_t width) {
+        if (table->columns[column].wrap)
+                return MIN(width, table_wrapped_width(table, column));
+        return table->columns[column].shorten ? MIN(width, TABLE_CUT_MIN) : width;
 }
 
 static int table_wrap_column(Table *table, size_t column, size_t width) {
@@ -209,7 +234,7 @@ static int table_fit(Table *table) {
 
         for (size_t i = 0; i < n_columns; i++) {
                 widths[i] = table_column_width(table, i);
-                least[i] = table_least_width(&table->columns[i], widths[i]);
+                least[i] = table_least_width(table, i, widths[i]);
                 need += least[i] + 1; /* with the blank before the next column */
         }
         for (size_t i = n_columns; i-- > 0 && need > terminal + 1;)

@@ -38,7 +38,7 @@ static void history_print_row(Table *table, const gpuq_history_row *row) {
         char id[24];
 
         table_row(table, is_done ? TABLE_PLAIN : TABLE_BAD);
-        table_cell(table, "%s", when_show(row->at_ms).text + strlen("2026-"));
+        table_cell(table, "%s", when_show(row->at_ms).text);
         table_cell(table, "%s", row->id ? gpuq_id_format(row->id, id) : "-");
         table_cell(table, "%s", who_user(row->uid).name);
         table_cell(table, "%s", dash(row->label));
@@ -152,11 +152,11 @@ static int history_begin(const Cli *cli, const HistoryOptions *options, HistoryO
                 {"LABEL", .shorten = true},
                 {"KERNELS", .shorten = true},
                 {"STATE"},
-                {"JOBS", .right = true},
-                {"WAITED", .right = true},
-                {"RAN", .right = true},
-                {"GPU", .right = true},
-                {"REASON", .shorten = true},
+                {"JOBS", .right = true, .spare = true},
+                {"WAITED", .right = true, .spare = true},
+                {"RAN", .right = true, .spare = true},
+                {"GPU", .right = true, .spare = true},
+                {"REASON", .wrap = true},
         };
 
         if (cli->json) {

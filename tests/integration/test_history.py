@@ -19,6 +19,7 @@ from harness.client import In, InOut, Job, Out, Refused, u64
 from harness.kernels import GateJob, copy_job, triple_job
 from harness.messages import pb
 from harness.patience import until
+from harness.terminal import on_terminal
 
 ALICE, BOB = 12345, 12346  # no passwd entry, like a deleted user's
 
@@ -261,6 +262,15 @@ def test_history_shows_a_table(gpuqd, client):
     assert any("triple" in line and "done" in line for line in lines)
     assert any(f"{bad.id >> 32}.{bad.id & 0xffffffff}" in line and "failed" in line for line in lines)
     assert gpuqd.run("history", "--label", "shown", "-h").stdout.splitlines() == lines
+
+
+def test_on_a_narrow_terminal_the_reason_is_whole(gpuqd, client):
+    label = "a label that takes its place"
+    bad = fail_one(client, label=label)
+    lines = on_terminal(80, "--socket", gpuqd.socket, "history", "--label", label, LC_ALL="C.UTF-8", NO_COLOR="1").splitlines()
+    assert max(map(len, lines)) <= 80
+    place_of_reason = lines[0].index("REASON")
+    assert "".join(line[place_of_reason:] for line in lines[1:]).replace(" ", "") == bad.error.text.replace(" ", "")
 
 
 def test_csv_and_json_tell_the_same(gpuqd, client):

@@ -110,18 +110,11 @@ static void gate_let_by(Device *device, Executor *executor) {
         }
 }
 
-/*
- * The others waited for it, whether or not its jobs did anything: a job may wait in its worker for
- * one that never ends. What place_settle() counts at the end of these jobs begins now.
- */
-static void gate_charge_overrun(Device *device, QuantaDomain *domain, uint64_t since_ns,
-                                uint64_t now_ns) {
-        Executor *executor = gate_slot_of(domain)->executor;
-        Lane *lane = gate_lane_of(domain);
+/* What place_leave() charges at the end of these jobs begins now. */
+static void gate_charge(Executor *executor, Lane *lane, uint64_t since_ns, uint64_t now_ns) {
+        Device *device = executor->device;
         uint64_t held_ns;
 
-        if (!executor)
-                return;
         since_ns = MAX(since_ns, MAX(executor->last_end_ns, executor->charged_ns));
         held_ns = now_ns - since_ns;
         executor->charged_ns = now_ns;
@@ -129,6 +122,23 @@ static void gate_charge_overrun(Device *device, QuantaDomain *domain, uint64_t s
         fairshare_settle(device->share, &lane->payer->share, held_ns, held_ns, now_ns);
         user_add_gpu_time(lane->user, held_ns, now_ns);
         device->gpu_ns += held_ns;
+}
+
+/* The others waited for it, whether or not its jobs did anything: a job may wait in its worker for
+ * one that never ends. */
+static void gate_charge_overrun(QuantaDomain *domain, uint64_t since_ns, uint64_t now_ns) {
+        Executor *executor = gate_slot_of(domain)->executor;
+
+        if (executor)
+                gate_charge(executor, gate_lane_of(domain), since_ns, now_ns);
+}
+
+void gate_tick(Executor *executor) {
+        const Job *first = TAILQ_FIRST(&executor->inflight);
+
+        if (first && !first->delivery.is_queued)
+                gate_charge(executor, job_lane(first), first->clock.started_ns,
+                            engine_now(executor->engine));
 }
 
 static void gate_ask_again(Device *device, uint64_t until_ns, uint64_t now_ns) {
@@ -146,7 +156,7 @@ Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns) {
         if (turn.overran) {
                 gate_let_by(device, gate_slot_of(turn.overran)->executor);
                 gate_let_by(device, gate_slot_of(turn.overran)->express);
-                gate_charge_overrun(device, turn.overran, turn.overran_ns, now_ns);
+                gate_charge_overrun(turn.overran, turn.overran_ns, now_ns);
         }
         if (turn.domain == &pick->slot->domain)
                 return pick;

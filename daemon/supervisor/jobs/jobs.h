@@ -38,6 +38,7 @@
 #include "engine.h"
 #include "executor.h"
 #include "express.h"
+#include "gate.h"
 #include "inflight.h"
 #include "job.h"
 #include "limit.h"

@@ -270,30 +270,31 @@ int place_run(Job *job, Executor *executor) {
         return 0;
 }
 
-/* By the supervisor's own clock, whatever the worker reports: the time since the worker's previous
- * job ended, so that concurrent jobs count once together. */
-static uint64_t place_settle(const Job *job, uint64_t now_ns) {
+/*
+ * By the supervisor's own clock, whatever the worker reports: the time since the worker's previous
+ * job ended, so that concurrent jobs count once together. Return: what is still to be paid.
+ */
+static uint64_t place_settle(Job *job, uint64_t now_ns) {
         Executor *executor = job->executor;
         uint64_t since_ns = MAX(job->clock.started_ns, executor->last_end_ns);
-        uint64_t busy_ns = now_ns - MAX(since_ns, executor->charged_ns);
 
         if (job->delivery.is_queued)
                 return 0;
+        job->cost.busy_ns = now_ns - since_ns;
         executor->last_end_ns = now_ns;
-        return busy_ns;
+        return now_ns - MAX(since_ns, executor->charged_ns);
 }
 
 void place_leave(Job *job) {
-        uint64_t now_ns = engine_now(job->engine), busy_ns = place_settle(job, now_ns);
+        uint64_t now_ns = engine_now(job->engine), unpaid_ns = place_settle(job, now_ns);
         Device *device = job->device;
         Lane *lane = job_lane(job);
 
-        fairshare_settle(device->share, &lane->payer->share, job->cost.expected_ns, busy_ns,
+        fairshare_settle(device->share, &lane->payer->share, job->cost.expected_ns, unpaid_ns,
                          now_ns);
-        user_add_gpu_time(job->user, busy_ns, now_ns);
-        job->cost.busy_ns = busy_ns;
+        user_add_gpu_time(job->user, unpaid_ns, now_ns);
         job->cost.n_beside = MAX(job->cost.n_beside, job->executor->n_inflight);
-        device->gpu_ns += busy_ns;
+        device->gpu_ns += unpaid_ns;
         device->load_ns -= job->cost.expected_ns;
         device->n_running--;
         gate_leave(device, job, now_ns);

@@ -149,6 +149,7 @@ void workers_tick(Workers *workers, uint64_t now_ns) {
                 workers_check_backstop(worker, now_ns);
                 workers_check_idle(worker, now_ns);
                 worker_tick(worker, now_ns);
+                gate_tick(&worker->executor);
         }
         spares_tick(workers, now_ns);
 }

@@ -133,6 +133,60 @@ static void jobs_behind_one_that_overran_stop_nobody(void **state) {
         two_close(&two);
 }
 
+/* Sees the ends of jobs. */
+typedef struct Watcher {
+        EndObserver observer;
+        uint64_t id;
+        uint64_t busy_ns;
+} Watcher;
+
+static void watcher_job_ended(EndObserver *observer, const Job *job, const LedgerEnd *end) {
+        Watcher *watcher = (Watcher *)observer;
+
+        (void)end;
+        if (job->id == watcher->id)
+                watcher->busy_ns = job->cost.busy_ns;
+}
+
+/* Its user has paid most of it before its end. */
+static void all_time_of_a_job_that_overran_is_recorded(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=1", NULL});
+        Engine *engine = &two.fake->supervisor->engine;
+        Watcher watcher = {.observer.job_ended = watcher_job_ended};
+        uint64_t b;
+
+        engine->ends.observer = &watcher.observer;
+        watcher.id = fake_submit(two.a, (FakeJob){});
+        b = fake_submit(two.b, (FakeJob){});
+        fake_worker(two.fake, 1, 1);
+        assert_int_equal(two.quanta->n_overruns, 1);
+        end_all(&two, two.b_worker, b, 1);
+        end_all(&two, two.a_worker, watcher.id, 1);
+        fake_expect_end(two.a, watcher.id, DONE, 0, NULL);
+        assert_true(watcher.busy_ns >= 1000000);
+        engine->ends.observer = NULL;
+        two_close(&two);
+}
+
+static bool has_paid(void *user) {
+        return ((User *)user)->totals.gpu_ns > 0;
+}
+
+static void a_user_pays_while_a_job_runs(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=60000", NULL});
+        User *user = user_of(two.a);
+        uint64_t began_ns = uv_hrtime(), a = fake_submit(two.a, (FakeJob){});
+
+        fake_worker(two.fake, 0, 1);
+        assert_int_equal(user->totals.gpu_ns, 0);
+        fake_wait(two.fake, has_paid, user);
+        assert_true(user_window_seconds(user, uv_hrtime()) > 0);
+        end_all(&two, two.a_worker, a, 1);
+        fake_expect_end(two.a, a, DONE, 0, NULL);
+        assert_true(user->totals.gpu_ns <= uv_hrtime() - began_ns); /* but once */
+        two_close(&two);
+}
+
 static void a_user_pays_for_the_time_that_an_overrun_cost_the_others(void **state) {
         Two two = two_users((char *[]){"quantum_ms=1", NULL});
         const Device *device = &two.fake->supervisor->engine.devices[0];
@@ -290,6 +344,8 @@ int main(void) {
                 cmocka_unit_test(the_holder_goes_on_in_its_quantum),
                 cmocka_unit_test(a_kernel_that_overruns_stops_nobody),
                 cmocka_unit_test(jobs_behind_one_that_overran_stop_nobody),
+                cmocka_unit_test(all_time_of_a_job_that_overran_is_recorded),
+                cmocka_unit_test(a_user_pays_while_a_job_runs),
                 cmocka_unit_test(a_user_pays_for_the_time_that_an_overrun_cost_the_others),
                 cmocka_unit_test(who_starts_a_worker_interrupts_nobody),
                 cmocka_unit_test(one_alone_is_not_bounded),

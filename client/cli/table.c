@@ -14,7 +14,7 @@
 #define TABLE_COLUMNS_MAX 16u
 #define TABLE_CUT_MIN     8u  /* characters that a text keeps when it is cut */
 #define TABLE_WRAP_MIN    18u /* characters a line of a text that is broken */
-#define TABLE_WORD_MAX    32u
+#define TABLE_WORD_MAX    32u /* characters of a word for which other columns give way */
 
 struct Table {
         const TableColumn *columns;
@@ -243,6 +243,11 @@ static int table_fit(Table *table) {
                                                SCOLS_FL_HIDDEN);
                         need -= least[i] + 1;
                         widths[i] = least[i];
+                }
+        for (size_t i = 0; i < n_columns && need > terminal + 1; i++)
+                if (table->columns[i].wrap && least[i] > TABLE_WRAP_MIN) {
+                        need -= least[i] - TABLE_WRAP_MIN;
+                        least[i] = TABLE_WRAP_MIN;
                 }
         left = need > terminal + 1 ? 0 : terminal + 1 - need;
         for (size_t i = 0; i < n_columns; i++)

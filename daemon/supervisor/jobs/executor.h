@@ -46,9 +46,8 @@ struct Executor {
         uint64_t long_ns;  /* expected time of the long job that entered last */
         uint64_t short_ns; /* expected time of its jobs that are not long */
         uint64_t last_end_ns;
-        uint64_t
-                charged_ns; /* its users have paid until then for jobs that have not ended, see gate.c */
-        uint64_t idle_ns; /* since when no job is in flight */
+        uint64_t charged_ns; /* paid until then for jobs in flight, see gate.c */
+        uint64_t idle_ns;    /* since when no job is in flight */
 
         Mapping *mappings;   /* arenas that it may use */
         Instance *instances; /* modules that it was given */

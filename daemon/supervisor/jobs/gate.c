@@ -110,16 +110,23 @@ static void gate_let_by(Device *device, Executor *executor) {
         }
 }
 
-/* What place_leave() charges at the end of these jobs begins now. */
+/*
+ * The lane's user pays for the executor's time since @since_ns; place_leave() charges the rest at the
+ * end of its jobs. The first of them was charged for an expected time, which this is part of.
+ */
 static void gate_charge(Executor *executor, Lane *lane, uint64_t since_ns, uint64_t now_ns) {
         Device *device = executor->device;
-        uint64_t held_ns;
+        Job *first = TAILQ_FIRST(&executor->inflight);
+        uint64_t held_ns, owed_ns = 0;
 
         since_ns = MAX(since_ns, MAX(executor->last_end_ns, executor->charged_ns));
         held_ns = now_ns - since_ns;
         executor->charged_ns = now_ns;
-        fairshare_charge(device->share, &lane->payer->share, held_ns, now_ns);
-        fairshare_settle(device->share, &lane->payer->share, held_ns, held_ns, now_ns);
+        if (first) {
+                owed_ns = MIN(held_ns, first->cost.owed_ns);
+                first->cost.owed_ns -= owed_ns;
+        }
+        fairshare_advance(device->share, &lane->payer->share, owed_ns, held_ns, now_ns);
         user_add_gpu_time(lane->user, held_ns, now_ns);
         device->gpu_ns += held_ns;
 }
@@ -133,10 +140,11 @@ static void gate_charge_overrun(QuantaDomain *domain, uint64_t since_ns, uint64_
                 gate_charge(executor, gate_lane_of(domain), since_ns, now_ns);
 }
 
+/* Where users share a worker, whose job its time goes to is known at the ends alone. */
 void gate_tick(Executor *executor) {
         const Job *first = TAILQ_FIRST(&executor->inflight);
 
-        if (first && !first->delivery.is_queued)
+        if (first && !first->delivery.is_queued && !executor->engine->config->isolation_shared)
                 gate_charge(executor, job_lane(first), first->clock.started_ns,
                             engine_now(executor->engine));
 }

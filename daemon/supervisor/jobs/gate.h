@@ -22,7 +22,7 @@ bool gate_is_open(Device *device);
  * Return: @pick, or the lane whose quantum it is; NULL: none, and a timer asks again.
  */
 Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns);
-/** gate_tick() - now and then: the user of the first job in flight pays for its time until now, as its end may be far. */
+/** gate_tick() - at each tick: the user of the jobs in flight pays for their time until now, as their end may be far. */
 void gate_tick(Executor *executor);
 /** gate_enter() - a job is dispatched. */
 void gate_enter(Device *device, Job *job);

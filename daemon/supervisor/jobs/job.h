@@ -194,8 +194,9 @@ typedef struct JobClock {
 typedef struct JobCost {
         uint64_t class; /* jobs of one class share learnt durations */
         uint64_t expected_ns;
+        uint64_t owed_ns;    /* of the expected time, what its user has not paid by gate_tick() */
         uint64_t counted_ns; /* in its device's gate; 0: not in the gate */
-        uint64_t busy_ns;    /* set when it leaves the executor */
+        uint64_t busy_ns;    /* of its last try; set when it leaves the executor */
         QuantaJob quantum;   /* of its domain's quanta */
         uint32_t n_beside;   /* most jobs in its worker at its start or end */
         uint16_t stream;     /* of its worker, where it ran: index + 1; 0: not known */

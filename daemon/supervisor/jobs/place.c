@@ -254,6 +254,7 @@ static void place_started(Job *job, Executor *executor) {
         device->n_running++;
         device->load_ns += job->cost.expected_ns;
         gate_enter(device, job);
+        job->cost.owed_ns = job->cost.expected_ns;
         fairshare_charge(device->share, &lane->payer->share, job->cost.expected_ns,
                          job->clock.started_ns);
         place_claim_variables(job);
@@ -278,6 +279,7 @@ static uint64_t place_settle(Job *job, uint64_t now_ns) {
         Executor *executor = job->executor;
         uint64_t since_ns = MAX(job->clock.started_ns, executor->last_end_ns);
 
+        job->cost.busy_ns = 0;
         if (job->delivery.is_queued)
                 return 0;
         job->cost.busy_ns = now_ns - since_ns;
@@ -290,8 +292,7 @@ void place_leave(Job *job) {
         Device *device = job->device;
         Lane *lane = job_lane(job);
 
-        fairshare_settle(device->share, &lane->payer->share, job->cost.expected_ns, unpaid_ns,
-                         now_ns);
+        fairshare_settle(device->share, &lane->payer->share, job->cost.owed_ns, unpaid_ns, now_ns);
         user_add_gpu_time(job->user, unpaid_ns, now_ns);
         job->cost.n_beside = MAX(job->cost.n_beside, job->executor->n_inflight);
         device->gpu_ns += unpaid_ns;

@@ -235,12 +235,9 @@ void fairshare_charge(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint
                 heap_down(fs, user);
 }
 
-void fairshare_settle(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint64_t actual_ns,
-                      uint64_t now_ns) {
+void fairshare_advance(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint64_t actual_ns,
+                       uint64_t now_ns) {
         double error = ((double)actual_ns - (double)expected_ns) / user->rate;
-
-        assert(fs->n_in_flight > 0);
-        fs->n_in_flight--;
 
         decay_add(&user->recent, FAIRSHARE_RECENT_NS, (double)actual_ns, now_ns);
         decay_add(&user->usage, fs->half_life_ns, (double)actual_ns, now_ns);
@@ -248,6 +245,13 @@ void fairshare_settle(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint
         shareuser_set_finish(fs, user, user->finish + error);
         if (shareuser_is_awake(user))
                 heap_fix(fs, user);
+}
+
+void fairshare_settle(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint64_t actual_ns,
+                      uint64_t now_ns) {
+        assert(fs->n_in_flight > 0);
+        fs->n_in_flight--;
+        fairshare_advance(fs, user, expected_ns, actual_ns, now_ns);
         fairshare_end_busy_period(fs);
 }
 

@@ -84,7 +84,13 @@ ShareUser *fairshare_pick(FairShare *fs);
 size_t fairshare_n_awake(const FairShare *fs);
 /** fairshare_charge() - a job of this user is dispatched, whether the user is backlogged or picked or not. */
 void fairshare_charge(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint64_t now_ns);
-/** fairshare_settle() - the job took @actual_ns; @expected_ns must equal that of its charge. */
+/** fairshare_advance() - a job in flight has taken @actual_ns, for which @expected_ns of its charge were meant. */
+void fairshare_advance(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint64_t actual_ns,
+                       uint64_t now_ns);
+/**
+ * fairshare_settle() - the job took @actual_ns; @expected_ns must equal that of its charge, both
+ * without what fairshare_advance() was given
+ */
 void fairshare_settle(FairShare *fs, ShareUser *user, uint64_t expected_ns, uint64_t actual_ns,
                       uint64_t now_ns);
 

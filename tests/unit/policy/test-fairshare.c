@@ -237,6 +237,31 @@ static void cost_grows_no_faster_than_log_n(void **state) {
         assert_true(large <= small * 14.0 / 4.0 * 1.5);
 }
 
+static void a_job_may_be_paid_in_parts(void **state) {
+        FairShare *fs = NULL;
+        ShareUser at_once, in_parts;
+
+        assert_int_equal(fairshare_new(&fs), 0);
+        fairshare_configure(fs, 10 * S, 1);
+        shareuser_init(&at_once, 1);
+        shareuser_init(&in_parts, 1);
+        fairshare_charge(fs, &at_once, 2 * S, S);
+        fairshare_charge(fs, &in_parts, 2 * S, S);
+        assert_int_equal(fairshare_wake(fs, &at_once), 0);
+        assert_int_equal(fairshare_wake(fs, &in_parts), 0);
+
+        fairshare_advance(fs, &in_parts, S, S, S);
+        assert_near(in_parts.finish, at_once.finish, 1e-9); /* S was expected, S was used */
+        fairshare_advance(fs, &in_parts, S, 3 * S, S);
+        fairshare_settle(fs, &in_parts, 0, 4 * S, S);
+        fairshare_settle(fs, &at_once, 2 * S, 8 * S, S);
+        assert_near(in_parts.finish, at_once.finish, 1e-9);
+        assert_near(fairshare_usage(fs, &in_parts, S), fairshare_usage(fs, &at_once, S), 1e-9);
+        fairshare_sleep(fs, &at_once);
+        fairshare_sleep(fs, &in_parts);
+        fairshare_free(fs);
+}
+
 static void usage_halves_in_a_half_life(void **state) {
         FairShare *fs = NULL;
         ShareUser user;
@@ -473,6 +498,7 @@ int main(void) {
                 cmocka_unit_test(one_of_a_thousand_users_never_starves),
                 cmocka_unit_test(equal_users_take_turns_also_when_jobs_cost_nothing),
                 cmocka_unit_test(cost_grows_no_faster_than_log_n),
+                cmocka_unit_test(a_job_may_be_paid_in_parts),
                 cmocka_unit_test(usage_halves_in_a_half_life),
                 cmocka_unit_test(who_used_much_of_late_yields_to_who_did_not),
                 cmocka_unit_test(yielding_has_a_limit_whatever_the_weights),

@@ -110,22 +110,19 @@ static void gate_let_by(Device *device, Executor *executor) {
         }
 }
 
-/*
- * The lane's user pays for the executor's time since @since_ns; place_leave() charges the rest at the
- * end of its jobs. The first of them was charged for an expected time, which this is part of.
- */
-static void gate_charge(Executor *executor, Lane *lane, uint64_t since_ns, uint64_t now_ns) {
+/* The lane's user pays for the time of the executor's jobs; place_leave() charges the rest at their end. */
+static void gate_charge(Executor *executor, Lane *lane, uint64_t now_ns) {
         Device *device = executor->device;
         Job *first = TAILQ_FIRST(&executor->inflight);
-        uint64_t held_ns, owed_ns = 0;
+        uint64_t held_ns, owed_ns, since_ns;
 
-        since_ns = MAX(since_ns, MAX(executor->last_end_ns, executor->charged_ns));
-        held_ns = now_ns - since_ns;
+        if (!first)
+                return;
+        since_ns = MAX(executor->last_end_ns, executor->charged_ns);
+        held_ns = now_ns - MAX(first->clock.started_ns, since_ns);
+        owed_ns = MIN(held_ns, first->cost.owed_ns);
+        first->cost.owed_ns -= owed_ns;
         executor->charged_ns = now_ns;
-        if (first) {
-                owed_ns = MIN(held_ns, first->cost.owed_ns);
-                first->cost.owed_ns -= owed_ns;
-        }
         fairshare_advance(device->share, &lane->payer->share, owed_ns, held_ns, now_ns);
         user_add_gpu_time(lane->user, held_ns, now_ns);
         device->gpu_ns += held_ns;
@@ -133,11 +130,11 @@ static void gate_charge(Executor *executor, Lane *lane, uint64_t since_ns, uint6
 
 /* The others waited for it, whether or not its jobs did anything: a job may wait in its worker for
  * one that never ends. */
-static void gate_charge_overrun(QuantaDomain *domain, uint64_t since_ns, uint64_t now_ns) {
+static void gate_charge_overrun(QuantaDomain *domain, uint64_t now_ns) {
         Executor *executor = gate_slot_of(domain)->executor;
 
         if (executor)
-                gate_charge(executor, gate_lane_of(domain), since_ns, now_ns);
+                gate_charge(executor, gate_lane_of(domain), now_ns);
 }
 
 /* Where users share a worker, whose job its time goes to is known at the ends alone. */
@@ -145,8 +142,7 @@ void gate_tick(Executor *executor) {
         const Job *first = TAILQ_FIRST(&executor->inflight);
 
         if (first && !first->delivery.is_queued && !executor->engine->config->isolation_shared)
-                gate_charge(executor, job_lane(first), first->clock.started_ns,
-                            engine_now(executor->engine));
+                gate_charge(executor, job_lane(first), engine_now(executor->engine));
 }
 
 static void gate_ask_again(Device *device, uint64_t until_ns, uint64_t now_ns) {
@@ -164,7 +160,7 @@ Lane *gate_turn(Device *device, Lane *pick, uint64_t now_ns) {
         if (turn.overran) {
                 gate_let_by(device, gate_slot_of(turn.overran)->executor);
                 gate_let_by(device, gate_slot_of(turn.overran)->express);
-                gate_charge_overrun(turn.overran, turn.overran_ns, now_ns);
+                gate_charge_overrun(turn.overran, now_ns);
         }
         if (turn.domain == &pick->slot->domain)
                 return pick;

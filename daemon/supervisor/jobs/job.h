@@ -194,7 +194,7 @@ typedef struct JobClock {
 typedef struct JobCost {
         uint64_t class; /* jobs of one class share learnt durations */
         uint64_t expected_ns;
-        uint64_t owed_ns;    /* of the expected time, what its user has not paid by gate_tick() */
+        uint64_t owed_ns;    /* of the expected time, not paid yet, see gate.c */
         uint64_t counted_ns; /* in its device's gate; 0: not in the gate */
         uint64_t busy_ns;    /* of its last try; set when it leaves the executor */
         QuantaJob quantum;   /* of its domain's quanta */

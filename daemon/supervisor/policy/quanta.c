@@ -59,7 +59,6 @@ static uint64_t quanta_overrun_ns(const Quanta *quanta, uint64_t end_ns) {
 }
 
 static QuantaTurn quanta_overrun(Quanta *quanta, QuantaDomain *pick, uint64_t now_ns) {
-        uint64_t granted_ns = quanta->granted_ns;
         QuantaDomain *overran = quanta->holder;
         QuantaTurn turn;
 
@@ -69,7 +68,6 @@ static QuantaTurn quanta_overrun(Quanta *quanta, QuantaDomain *pick, uint64_t no
         quanta->n_overruns++;
         turn = quanta_hand_over(quanta, pick, now_ns);
         turn.overran = overran;
-        turn.overran_ns = granted_ns;
         return turn;
 }
 

@@ -72,7 +72,6 @@ typedef struct Quanta {
 typedef struct QuantaTurn {
         QuantaDomain *domain;  /* may dispatch one job; NULL: none may */
         QuantaDomain *overran; /* its jobs in flight do not hold the device any more; else NULL */
-        uint64_t overran_ns;   /* since when it held the device, this quantum alone */
         uint64_t until_ns;     /* without a domain: ask again then, or when a job has ended */
 } QuantaTurn;
 

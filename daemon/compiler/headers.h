@@ -17,7 +17,7 @@
 /** headers_write() - write them, or end with COMPILED_BAD_OPTION. Return: 0 or a negative errno. */
 int headers_write(const Request *request, Result *result);
 /**
- * headers_options() - options for a compiler, such as "-I/tmp/work/headers/@/home/me"
+ * headers_options() - options for a compiler, such as "-IFOLDER/@/usr/include"
  * @ret_options: the caller's to free with headers_free_options(); NULL-terminated, empty without headers
  *
  * Return: 0 or -ENOMEM.

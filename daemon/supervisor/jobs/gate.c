@@ -110,14 +110,16 @@ static void gate_let_by(Device *device, Executor *executor) {
         }
 }
 
-/* The lane's user pays for the time of the executor's jobs; place_leave() charges the rest at their end. */
-static void gate_charge(Executor *executor, Lane *lane, uint64_t now_ns) {
+/* The user of an executor's jobs pays for their time; place_leave() charges the rest at their end. */
+static void gate_charge(Executor *executor, uint64_t now_ns) {
         Device *device = executor->device;
         Job *first = TAILQ_FIRST(&executor->inflight);
         uint64_t held_ns, owed_ns, since_ns;
+        Lane *lane;
 
         if (!first)
                 return;
+        lane = job_lane(first);
         since_ns = MAX(executor->last_end_ns, executor->charged_ns);
         held_ns = now_ns - MAX(first->clock.started_ns, since_ns);
         owed_ns = MIN(held_ns, first->cost.owed_ns);
@@ -134,7 +136,7 @@ static void gate_charge_overrun(QuantaDomain *domain, uint64_t now_ns) {
         Executor *executor = gate_slot_of(domain)->executor;
 
         if (executor)
-                gate_charge(executor, gate_lane_of(domain), now_ns);
+                gate_charge(executor, now_ns);
 }
 
 /* Where users share a worker, whose job its time goes to is known at the ends alone. */
@@ -142,7 +144,7 @@ void gate_tick(Executor *executor) {
         const Job *first = TAILQ_FIRST(&executor->inflight);
 
         if (first && !first->delivery.is_queued && !executor->engine->config->isolation_shared)
-                gate_charge(executor, job_lane(first), engine_now(executor->engine));
+                gate_charge(executor, engine_now(executor->engine));
 }
 
 static void gate_ask_again(Device *device, uint64_t until_ns, uint64_t now_ns) {

@@ -186,6 +186,31 @@ static void a_user_pays_while_a_job_runs(void **state) {
         two_close(&two);
 }
 
+/* Its quantum began before: nobody else wanted the device, and its worker is new. */
+static void who_overruns_does_not_pay_for_idle_time(void **state) {
+        Two two = two_users((char *[]){"quantum_ms=1", NULL});
+        User *user = user_of(two.a);
+        uint64_t a = fake_submit(two.a, (FakeJob){}), b, began_ns, paid_ns;
+
+        fake_worker(two.fake, 0, 1);
+        end_all(&two, two.a_worker, a, 1);
+        fake_expect_end(two.a, a, DONE, 0, NULL);
+        fake_die(two.fake, two.a_worker);
+
+        paid_ns = user->totals.gpu_ns;
+        began_ns = uv_hrtime();
+        a = fake_submit(two.a, (FakeJob){});
+        two.a_worker = fake_worker(two.fake, 2, 1);
+        b = fake_submit(two.b, (FakeJob){});
+        fake_worker(two.fake, 1, 1);
+        assert_int_equal(two.quanta->n_overruns, 1);
+        assert_true(user->totals.gpu_ns > paid_ns);
+        assert_true(user->totals.gpu_ns - paid_ns <= uv_hrtime() - began_ns);
+        end_all(&two, two.b_worker, b, 1);
+        end_all(&two, two.a_worker, a, 1);
+        two_close(&two);
+}
+
 static void a_user_pays_for_the_time_that_an_overrun_cost_the_others(void **state) {
         Two two = two_users((char *[]){"quantum_ms=1", NULL});
         const Device *device = &two.fake->supervisor->engine.devices[0];
@@ -345,6 +370,7 @@ int main(void) {
                 cmocka_unit_test(jobs_behind_one_that_overran_stop_nobody),
                 cmocka_unit_test(all_time_of_a_job_that_overran_is_recorded),
                 cmocka_unit_test(a_user_pays_while_a_job_runs),
+                cmocka_unit_test(who_overruns_does_not_pay_for_idle_time),
                 cmocka_unit_test(a_user_pays_for_the_time_that_an_overrun_cost_the_others),
                 cmocka_unit_test(who_starts_a_worker_interrupts_nobody),
                 cmocka_unit_test(one_alone_is_not_bounded),

@@ -220,6 +220,16 @@ GPUQ_API void *gpuq_buffer_data(gpuq_buffer *buffer);
 GPUQ_API size_t gpuq_buffer_size(const gpuq_buffer *buffer);
 /** gpuq_buffer_device() - the index of the device that the buffer is on, or -1 for host memory. */
 GPUQ_API int gpuq_buffer_device(const gpuq_buffer *buffer);
+/**
+ * gpuq_buffer_address() - the address of a device buffer's first byte, as kernels see it
+ *
+ * It is the same in all jobs of this user, on whichever device they run, until the memory is freed, so it can be
+ * stored in structs and in arrays of pointers. A job whose kernels follow such a pointer names the buffer
+ * with gpuq_job_use().
+ *
+ * Return: 0, GPUQ_E_INVALID (host memory), or GPUQ_E_MEMORY: this memory has no fixed address.
+ */
+GPUQ_API int gpuq_buffer_address(const gpuq_buffer *buffer, uint64_t *ret_address);
 /** gpuq_buffer_free() - free a buffer; submitted jobs keep the memory that they use. */
 GPUQ_API void gpuq_buffer_free(gpuq_buffer *buffer);
 
@@ -487,6 +497,14 @@ GPUQ_API int gpuq_job_new(gpuq_client *client, gpuq_job **ret_job);
  */
 GPUQ_API int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *kernel,
                              const gpuq_config *config, const gpuq_arg *args, size_t n_args);
+/**
+ * gpuq_job_use() - name a device buffer that the job's kernels reach by gpuq_buffer_address()
+ * @direction: how they use it, as for an argument; GPUQ_OUT fills it with zeros before the job
+ *
+ * Order between jobs, checks and retries count it like an argument. Slices are other buffers: name what the
+ * kernels may reach, which can be the whole.
+ */
+GPUQ_API int gpuq_job_use(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction);
 /** gpuq_job_copy() - append a copy from one buffer to another, in host or device memory. */
 GPUQ_API int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer *from,
                            size_t from_offset, size_t length);

@@ -185,6 +185,18 @@ static void arena_free_host(Arena *arena) {
 
 /* ---- device ----------------------------------------------------------------- */
 
+/* Where all workers have it, unless something else is there. */
+static int arena_reserve(Arena *arena, CUdeviceptr *ret_address) {
+        const Driver *cu = arena->context->cu;
+        size_t n_bytes = arena->n_mapped + arena->n_guard;
+
+        if (arena->wish &&
+            cu->cuMemAddressReserve(ret_address, n_bytes, 0, arena->wish, 0) == CUDA_SUCCESS)
+                return 0;
+        return arena_check(arena, cu->cuMemAddressReserve(ret_address, n_bytes, 0, 0, 0),
+                           "cuMemAddressReserve");
+}
+
 /* Maps the handle with an unmapped granule behind it. */
 static int arena_map_device(Arena *arena) {
         const Driver *cu = arena->context->cu;
@@ -195,9 +207,7 @@ static int arena_map_device(Arena *arena) {
         CUdeviceptr address;
         int r;
 
-        r = arena_check(
-                arena, cu->cuMemAddressReserve(&address, arena->n_mapped + arena->n_guard, 0, 0, 0),
-                "cuMemAddressReserve");
+        r = arena_reserve(arena, &address);
         if (r)
                 return r;
         r = arena_check(arena, cu->cuMemMap(address, arena->n_mapped, 0, arena->handle, 0),

@@ -61,6 +61,7 @@ struct Arena {
         int work_error;
 
         CUdeviceptr address; /* as kernels see it */
+        CUdeviceptr wish;    /* where all workers are to have a device arena; 0: anywhere */
 
         /* device */
         CUmemGenericAllocationHandle handle;
@@ -71,6 +72,10 @@ struct Arena {
 /** arena_new() - an arena that is neither mapped nor created. Return: 0 or -ENOMEM. */
 int arena_new(uint64_t id, Gpuq__V1__Place place, uint64_t size, Context *context, Streams *streams,
               ArenaFunc func, void *userdata, Arena **ret_arena);
+/** arena_is_moved() - it is not at the address where other workers have it. */
+static inline bool arena_is_moved(const Arena *arena) {
+        return arena->wish != arena->address;
+}
 /**
  * arena_map_host() - map a memfd; a thread populates its pages before the callback
  * @fd: the caller's

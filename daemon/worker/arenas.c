@@ -84,19 +84,21 @@ static int arenas_begun(Arena *arena, int r) {
         return 0;
 }
 
-int arenas_add(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64_t size, int fd) {
+int arenas_add(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64_t size, CUdeviceptr wish,
+               int fd) {
         Arena *arena;
         int r;
 
         r = arenas_new(arenas, id, place, size, &arena);
         if (r < 0)
                 return r;
+        arena->wish = wish;
         if (place == GPUQ__V1__PLACE__DEVICE)
                 return arenas_begun(arena, arena_import(arena, fd));
         return arenas_begun(arena, arena_map_host(arena, arenas->loop, fd));
 }
 
-int arenas_make(Arenas *arenas, uint64_t id, uint64_t size) {
+int arenas_make(Arenas *arenas, uint64_t id, uint64_t size, CUdeviceptr wish) {
         Arena *arena;
         int r;
 
@@ -104,6 +106,7 @@ int arenas_make(Arenas *arenas, uint64_t id, uint64_t size) {
         if (r < 0)
                 return r;
 
+        arena->wish = wish;
         r = arena_make(arena);
         if (arena_is_zeroing(arena))
                 LIST_INSERT_HEAD(&arenas->zeroing, arena, link);

@@ -29,13 +29,15 @@ void arenas_init(Arenas *arenas, Context *context, Streams *streams, Quiesce *qu
 Arena *arenas_find(Arenas *arenas, uint64_t id);
 /**
  * arenas_add() - map a host arena or import a device arena; func is called at the end
+ * @wish: where a device arena is mapped, if that is free; 0: anywhere
  * @fd: the caller's
  *
  * Return: 0, FAILURE_E_FAULT, or -ENOMEM.
  */
-int arenas_add(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64_t size, int fd);
+int arenas_add(Arenas *arenas, uint64_t id, Gpuq__V1__Place place, uint64_t size, CUdeviceptr wish,
+               int fd);
 /** arenas_make() - new device memory; func is called at the end. Return: as arenas_add(). */
-int arenas_make(Arenas *arenas, uint64_t id, uint64_t size);
+int arenas_make(Arenas *arenas, uint64_t id, uint64_t size, CUdeviceptr wish);
 /** arenas_drop() - drop an arena. */
 void arenas_drop(Arenas *arenas, Arena *arena);
 /** arenas_unuse() - a job that used it has ended. */

@@ -22,7 +22,14 @@ static int worker_take_fd(Worker *worker) {
         return fd;
 }
 
-static int worker_on_arena_add(Worker *worker, const WorkerHead *add) {
+static CUdeviceptr worker_take_address(Worker *worker, const WorkerMessage *message) {
+        if (message->head.n_items != sizeof(uint64_t))
+                worker_refuse(worker, "an address is missing");
+        return *(const uint64_t *)message->items;
+}
+
+static int worker_on_arena_add(Worker *worker, const WorkerMessage *message) {
+        const WorkerHead *add = &message->head;
         _cleanup_(closep) int fd = worker_take_fd(worker);
         Arena *arena = arenas_find(&worker->arenas, add->id);
 
@@ -30,13 +37,17 @@ static int worker_on_arena_add(Worker *worker, const WorkerHead *add) {
                 worker_refuse(worker, "an arena that already exists");
         if (arena) /* once more, for the next job that needs it */
                 arenas_drop(&worker->arenas, arena);
-        return arenas_add(&worker->arenas, add->id, (Gpuq__V1__Place)add->detail, add->number, fd);
+        return arenas_add(&worker->arenas, add->id, (Gpuq__V1__Place)add->detail, add->number,
+                          worker_take_address(worker, message), fd);
 }
 
-static int worker_on_arena_make(Worker *worker, const WorkerHead *make) {
+static int worker_on_arena_make(Worker *worker, const WorkerMessage *message) {
+        const WorkerHead *make = &message->head;
+
         if (arenas_find(&worker->arenas, make->id))
                 worker_refuse(worker, "an arena that already exists");
-        return arenas_make(&worker->arenas, make->id, make->number);
+        return arenas_make(&worker->arenas, make->id, make->number,
+                           worker_take_address(worker, message));
 }
 
 static int worker_on_arena_drop(Worker *worker, const WorkerHead *drop) {
@@ -130,9 +141,9 @@ static int worker_on_message(Worker *worker, const WorkerMessage *message) {
                 case TO_WORKER_JOBS:
                         return worker_on_jobs(worker, message);
                 case TO_WORKER_ARENA_ADD:
-                        return worker_on_arena_add(worker, &message->head);
+                        return worker_on_arena_add(worker, message);
                 case TO_WORKER_ARENA_MAKE:
-                        return worker_on_arena_make(worker, &message->head);
+                        return worker_on_arena_make(worker, message);
                 case TO_WORKER_ARENA_DROP:
                         return worker_on_arena_drop(worker, &message->head);
                 case TO_WORKER_MODULE_ADD:

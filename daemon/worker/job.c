@@ -75,6 +75,19 @@ static void job_take_buffer(Job *job, const WorkerBuffer *from, const JobTables 
                         (unsigned long long)arena->size);
 }
 
+/* Kernels would take an address from memory that is valid in other workers only. */
+static void job_check_addresses(Job *job) {
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                const Arena *arena = job->buffers[i].arena;
+
+                if (arena && job->buffers[i].in_device && arena->state != ARENA_FAILED &&
+                    arena_is_moved(arena))
+                        failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY,
+                                    "device memory that the job reaches by its address could not "
+                                    "be mapped there in this worker");
+        }
+}
+
 static void job_take_kernel(Job *job, uint64_t id, const char *name, const JobTables *tables) {
         Module *module = tables->find_module(tables->userdata, id);
 
@@ -122,6 +135,8 @@ int job_new(const WorkerJob *message, const WorkerJobParts *parts, const JobTabl
                message->n_after * sizeof(uint64_t) + job_text_bytes(message));
         for (uint32_t i = 0; i < message->n_buffers; ++i)
                 job_take_buffer(job, &parts->buffers[i], tables);
+        if (message->by_address)
+                job_check_addresses(job);
         name = (const char *)job + room.texts;
         for (uint32_t i = 0; i < message->n_kernels; ++i, name += strlen(name) + 1)
                 job_take_kernel(job, parts->modules[i], name, tables);

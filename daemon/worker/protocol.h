@@ -14,6 +14,8 @@
  * them where they stand in the received message. Both ends check what they read: a worker runs as its user, who can
  * stop it and, on the CPU driver, runs code of his own in it.
  *
+ * An address is a uint64_t: where all workers map this device arena, if they can; 0: anywhere.
+ *
  * A descriptor travels with ARENA_ADD, with MODULE_ADD unless the module is built in, and with ARENA_MADE unless it
  * tells an error.
  */
@@ -27,8 +29,8 @@
 typedef enum WorkerMessageKind {
         /* supervisor to worker */
         TO_WORKER_ARENA_ADD =
-                1, /* id, number: bytes, detail: Place. A host memfd to map, or device memory to import */
-        TO_WORKER_ARENA_MAKE, /* id, number: bytes. Make device memory, zero it, answer ARENA_MADE */
+                1, /* id, number: bytes, detail: Place, items: an address. A host memfd to map, or device memory to import */
+        TO_WORKER_ARENA_MAKE, /* id, number: bytes, items: an address. Make device memory, zero it, answer ARENA_MADE */
         TO_WORKER_ARENA_DROP, /* id. No job in flight or to come uses it */
         TO_WORKER_MODULE_ADD, /* id, number: bytes of the image, detail: Format, text: name, items: words, a WorkerWord before and a NUL behind each */
         TO_WORKER_MODULE_DROP, /* id */
@@ -39,7 +41,7 @@ typedef enum WorkerMessageKind {
         FROM_WORKER_PROBED, /* of gpuqd-worker --probe, its only message. Error, detail, more: driver version, items: WorkerDevice */
         FROM_WORKER_READY, /* the context is there. Error, detail, number: WORKER_PROTOCOL, id: bytes of device memory that are free. A spare sends it once more when it has become its user */
         FROM_WORKER_ARENA_ADDED, /* id, error. Answers ARENA_ADD only where that failed */
-        FROM_WORKER_ARENA_MADE,  /* id, error */
+        FROM_WORKER_ARENA_MADE,  /* id, error, number: its address */
         FROM_WORKER_MODULE_ADDED, /* id, error, items: bytes of a gpuq.v1.ModuleReady, for the client */
         FROM_WORKER_ENDS, /* items: WorkerEnd. Error, detail (1: nothing of it ran) and more (what its kernels printed) are those of the only one */
         FROM_WORKER_LATE, /* id of a job that ran past its timeout; the supervisor decides */
@@ -86,8 +88,9 @@ typedef struct WorkerJob {
         uint32_t timeout_ms; /* counted by the worker from the start on the GPU; 0: none */
         uint32_t n_buffers, n_kernels, n_after;
         uint32_t n_names, n_operations; /* bytes */
-        uint32_t timed;
-        uint32_t alone; /* no job will come that it could run together with: do not wait */
+        uint16_t timed;
+        uint16_t by_address; /* each of its device arenas must be where other workers have it */
+        uint32_t alone;      /* no job will come that it could run together with: do not wait */
 } WorkerJob;
 
 typedef struct WorkerBuffer {

@@ -25,7 +25,8 @@ int report_ready(Outbox *outbox, uint64_t n_free, const Failure *failure) {
 /* ---- arenas and modules ------------------------------------------------------------- */
 
 static int report_arena_made(Outbox *outbox, Arena *arena) {
-        WorkerMessage made = {{.kind = FROM_WORKER_ARENA_MADE, .id = arena->id}};
+        WorkerMessage made = {
+                {.kind = FROM_WORKER_ARENA_MADE, .id = arena->id, .number = arena->address}};
         int r;
 
         failure_tell(&arena->failure, &made);

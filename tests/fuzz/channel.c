@@ -435,7 +435,7 @@ static void play_check_victim(void) {
 
 /* A worker may start once more, for what its user had asked for before leaving. */
 static bool play_is_over(const Supervisor *supervisor) {
-        if (supervisor->engine.arenas || supervisor->engine.jobs)
+        if (supervisor->engine.arenas.by_id || supervisor->engine.jobs)
                 return false;
         if (play_worker())
                 fake_crash(play.fake, play.worker, 9);
@@ -451,7 +451,7 @@ static void play_check_rest(void) {
         }
         play_must(HASH_COUNT(supervisor->clients.sessions) == 1);
         play_must(HASH_COUNT(supervisor->workers.table) <= 1);
-        play_must(!supervisor->engine.arenas && !supervisor->engine.jobs);
+        play_must(!supervisor->engine.arenas.by_id && !supervisor->engine.jobs);
         play_must(HASH_COUNT(supervisor->engine.modules) == 1);
         play_must(health_takes_jobs(&supervisor->engine.devices[0].health));
         play_forget_memory();

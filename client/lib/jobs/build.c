@@ -165,6 +165,38 @@ int build_leave(gpuq_job *job, BuildMark mark, int r) {
         return client_leave(job->client, r);
 }
 
+/* ---- buffers reached by address ---------------------------------------------------------- */
+
+static int build_use(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction) {
+        uint64_t address;
+        uint32_t index;
+        int r;
+
+        if (!buffer)
+                return error_set(GPUQ_E_INVALID, "the buffer is NULL");
+        r = gpuq_buffer_address(buffer, &address);
+        if (r < 0)
+                return r;
+        r = build_buffer(job, buffer, direction, &index);
+        if (r < 0)
+                return r;
+
+        job->settings.by_address = true;
+        return 0;
+}
+
+int gpuq_job_use(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction) {
+        BuildMark mark;
+        int r;
+
+        r = job_enter_building(job);
+        if (r < 0)
+                return r;
+
+        mark = build_mark(job);
+        return build_leave(job, mark, build_use(job, buffer, direction));
+}
+
 /* ---- copies and fills ------------------------------------------------------------------ */
 
 static int build_check_range(const gpuq_buffer *buffer, size_t offset, size_t length) {

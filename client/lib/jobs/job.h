@@ -42,6 +42,7 @@ typedef struct JobSettings {
         unsigned timeout_ms;
         bool repeatable;
         bool timed;
+        bool by_address; /* gpuq_job_use() was called */
         bool is_checked;
 } JobSettings;
 

@@ -30,7 +30,7 @@
 
 /* An upper bound; large fields are counted exactly. */
 static size_t submit_measure(const gpuq_job *job) {
-        size_t n = (12 + job->n_after) * PACK_FIELD_BYTES + job->n_operations;
+        size_t n = (13 + job->n_after) * PACK_FIELD_BYTES + job->n_operations;
 
         n += job->n_buffers * (PACK_PREFIX_BYTES + 4 * PACK_FIELD_BYTES);
         for (size_t i = 0; i < job->n_kernels; i++)
@@ -89,7 +89,8 @@ static uint8_t *submit_pack_job(uint8_t *p, const gpuq_job *job, uint32_t tag) {
         p = pack_number(p, 10, job->settings.repeatable);
         p = pack_number(p, 11, job->settings.timed);
         p = pack_number(p, 12, word_arena);
-        return pack_number(p, 13, word_offset);
+        p = pack_number(p, 13, word_offset);
+        return pack_number(p, 14, job->settings.by_address);
 }
 
 int submit_pack(const gpuq_job *job, uint32_t tag, Kept **ret_kept) {

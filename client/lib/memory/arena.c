@@ -53,6 +53,7 @@ static int arena_new(gpuq_client *client, const Gpuq__V1__ArenaReady *ready, int
         arena->id = ready->arena;
         arena->size = ready->size;
         arena->ours = ours;
+        arena->address = ready->address;
         arena->device = ready->place == GPUQ__V1__PLACE__DEVICE ? (int)ready->device : ARENA_HOST;
 
         r = space_init(&arena->space, ours ? arena->size : 0);

@@ -19,8 +19,9 @@ typedef struct Arena {
         uint64_t id;
         TAILQ_ENTRY(Arena) arenas; /* memory->arenas or memory->spares */
         uint64_t size;
-        int device;    /* index, or ARENA_HOST */
-        uint8_t *data; /* NULL: device memory */
+        int device;       /* index, or ARENA_HOST */
+        uint8_t *data;    /* NULL: device memory */
+        uint64_t address; /* of device memory, as kernels see it; 0: it has no fixed one */
         size_t n_buffers;
         int64_t spare_since_us; /* of a spare arena */
         Space space;            /* of an arena that this session created: which parts are in use */

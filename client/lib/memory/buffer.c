@@ -202,6 +202,20 @@ int gpuq_buffer_device(const gpuq_buffer *buffer) {
         return buffer->arena->device;
 }
 
+int gpuq_buffer_address(const gpuq_buffer *buffer, uint64_t *ret_address) {
+        const Arena *arena = buffer->arena;
+
+        if (arena->device == ARENA_HOST)
+                return error_set(GPUQ_E_INVALID, "a buffer in host memory has no address on a "
+                                                 "device; use gpuq_buffer_new_device()");
+        if (!arena->address)
+                return error_set(GPUQ_E_MEMORY,
+                                 "this device memory has no fixed address: other memory of the "
+                                 "daemon's worker is there, or all addresses are in use");
+        *ret_address = arena->address + buffer->offset;
+        return 0;
+}
+
 /* Memory that the parent's jobs and slices hold stays mapped in the child, which does not learn
  * when they end. */
 static void buffer_unref_forked(gpuq_buffer *buffer) {

@@ -138,6 +138,20 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 
 /* ---- addresses ------------------------------------------------------------------------ */
 
+/* With a page on each side. Return: whether nothing else was there. */
+static bool memory_reserve_at(size_t size, uintptr_t start) {
+        size_t page = memory_page();
+        void *at = (void *)(start - page), *memory;
+
+        memory = mmap(at, size + 2 * page, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (memory == at)
+                return true;
+        if (memory != MAP_FAILED)
+                munmap(memory, size + 2 * page); /* a kernel before 4.17 takes it for a hint */
+        return false;
+}
+
 /* The guard pages lie outside of the reservation, one at each end. */
 static CUresult memory_reserve(size_t size, size_t alignment, uintptr_t *ret_start) {
         size_t page = memory_page(), whole = size + alignment + 2 * page;
@@ -174,7 +188,11 @@ CUresult cuMemAddressReserve(CUdeviceptr *ret_address, size_t size, size_t align
             (alignment & (alignment - 1)) || size > SIZE_MAX / 4 || alignment > SIZE_MAX / 4)
                 return CUDA_ERROR_INVALID_VALUE;
 
-        r = memory_reserve(size, MAX(alignment, DEVICE_GRANULARITY), &range.start);
+        alignment = MAX(alignment, DEVICE_GRANULARITY);
+        if (wish && wish % alignment == 0 && memory_reserve_at(size, wish))
+                range.start = wish;
+        else
+                r = memory_reserve(size, alignment, &range.start);
         if (r)
                 return r;
         if (range_add(&range)) {

@@ -30,7 +30,7 @@
 #define LEDGER_VERSION    3u
 #define LEDGER_NONE       UINT32_MAX /* no record */
 #define LEDGER_SHARED     UINT32_MAX /* of several sessions */
-#define LEDGER_DEVICE_MAX 64u        /* bytes of a device's uuid, with terminator */
+#define LEDGER_DEVICE_MAX 56u        /* bytes of a device's uuid, with terminator */
 #define LEDGER_CLIENT_MAX 72u        /* bytes of a client's name, with terminator */
 #define LEDGER_TEXT_MAX   160u       /* bytes of an error's text, without terminator */
 #define LEDGER_SESSIONS   8192u
@@ -71,6 +71,7 @@ typedef struct LedgerArena {
         uint32_t place;   /* an ArenaPlace */
         uint32_t session; /* the session that has it; LEDGER_SHARED: several had; 0: none yet */
         char device[LEDGER_DEVICE_MAX]; /* uuid, of a device arena */
+        uint64_t address;               /* of a device arena, in all workers; 0: none */
 } LedgerArena;
 
 typedef struct LedgerModule {

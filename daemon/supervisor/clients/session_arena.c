@@ -76,6 +76,7 @@ void session_reply_arena(Session *session, uint32_t serial, const Arena *arena, 
         ready.place = (Gpuq__V1__Place)arena->place;
         ready.size = arena->size;
         ready.device = arena->device ? arena->device->index : 0;
+        ready.address = arena->address;
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_ARENA;
         reply.arena = &ready;

@@ -334,6 +334,7 @@ static JobSpec submit_spec(const Submitter *submitter, const Gpuq__V1__Job *job)
                 .device = submit_device(job),
                 .repeatable = job->repeatable,
                 .timed = job->timed,
+                .by_address = job->by_address,
                 .operations = job->operations.data,
                 .n_operations = job->operations.len,
         };

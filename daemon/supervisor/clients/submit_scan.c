@@ -142,7 +142,8 @@ static bool scan_options(Scan scan, Bump *bump, Gpuq__V1__Job *job) {
                scan_text(&scan, 8, bump, &job->label) && scan_u32(&scan, 9, &job->device) &&
                scan_flag(&scan, 10, &job->repeatable) && scan_flag(&scan, 11, &job->timed) &&
                scan_u64(&scan, 12, UINT64_MAX, &job->word_arena) &&
-               scan_u64(&scan, 13, UINT64_MAX, &job->word_offset) && scan.p == scan.end;
+               scan_u64(&scan, 13, UINT64_MAX, &job->word_offset) &&
+               scan_flag(&scan, 14, &job->by_address) && scan.p == scan.end;
 }
 
 static bool scan_job(Scan scan, Bump *bump, Gpuq__V1__Job *job) {

@@ -49,7 +49,7 @@ static Arena *arena_alloc(Engine *engine, User *user, ArenaPlace place, uint64_t
         arena->n_refs = 1;
         LIST_INIT(&arena->mappings);
         arena->id = id;
-        HASH_ADD(hh, engine->arenas, id, sizeof(arena->id), arena);
+        HASH_ADD(hh, engine->arenas.by_id, id, sizeof(arena->id), arena);
         if (!arena->hh.tbl) {
                 free(arena);
                 return NULL;
@@ -91,7 +91,9 @@ int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena
                 return -ENOMEM;
         if (arena_charge(arena) == USER_E_QUOTA)
                 return ARENA_E_QUOTA;
-        if (place != ARENA_DEVICE) {
+        if (place == ARENA_DEVICE) {
+                arena->address = addresses_take(&engine->arenas.addresses, size);
+        } else {
                 r = arena_make_memfd(arena);
                 if (r < 0)
                         return r;
@@ -121,6 +123,8 @@ int arena_restore(Engine *engine, const LedgerArena *record, uint32_t slot, Devi
         arena->record = slot;
         arena->session = record->session;
         arena->device = device;
+        arena->address = record->address;
+        addresses_claim(&engine->arenas.addresses, arena->address);
         if (device)
                 device->arena_bytes += arena->size;
         *ret_arena = arena;
@@ -137,6 +141,7 @@ static void arena_record(Arena *arena) {
                 .gid = (uint32_t)arena->user->gid,
                 .place = (uint32_t)arena->place,
                 .session = arena->session,
+                .address = arena->address,
         };
 
         if (arena->device)
@@ -196,8 +201,9 @@ static void arena_free(Arena *arena) {
         assert(!arena->slot && !arena->maker);
         if (arena->device && arena->fd >= 0)
                 arena->device->arena_bytes -= arena->size;
-        HASH_DEL(arena->engine->arenas, arena);
+        HASH_DEL(arena->engine->arenas.by_id, arena);
         arena_forget_fd(arena);
+        addresses_give(&arena->engine->arenas.addresses, arena->address);
         user_uncharge(&arena->charge);
         user_uncharge(&arena->count);
         user_release(arena->user);
@@ -207,7 +213,7 @@ static void arena_free(Arena *arena) {
 Arena *arena_find(const Engine *engine, uint64_t id) {
         Arena *arena;
 
-        HASH_FIND(hh, engine->arenas, &id, sizeof(id), arena);
+        HASH_FIND(hh, engine->arenas.by_id, &id, sizeof(id), arena);
         return arena;
 }
 
@@ -277,10 +283,14 @@ int arena_ask(Arena *arena, Executor *executor) {
         return r;
 }
 
-int arena_made(Arena *arena, Executor *executor, int fd) {
+int arena_made(Arena *arena, Executor *executor, uint64_t address, int fd) {
         Submitter *maker = arena_take_maker(arena);
         int r;
 
+        if (address != arena->address) {
+                addresses_give(&arena->engine->arenas.addresses, arena->address);
+                arena->address = 0;
+        }
         arena->device = executor->device;
         executor->device->arena_bytes += arena->size;
         arena_adopt_fd(arena, fd);

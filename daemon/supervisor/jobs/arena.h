@@ -60,11 +60,13 @@ struct Arena {
         ArenaPlace place;
         uint64_t size;  /* bytes */
         Device *device; /* of a DEVICE arena */
-        int fd;         /* -1: not created yet */
+        uint64_t
+                address; /* of a DEVICE arena, in all workers; 0: it differs from worker to worker */
+        int fd;          /* -1: not created yet */
         unsigned n_refs;
 
         LIST_HEAD(, Mapping) mappings; /* one for each executor that may use it */
-        UT_hash_handle hh;             /* engine->arenas */
+        UT_hash_handle hh;             /* engine->arenas.by_id */
 
         /* a DEVICE arena until a worker has created it */
         Submitter *maker; /* the submitter that asked for it; NULL once that is gone */
@@ -118,10 +120,11 @@ int arena_give(Arena *arena, Executor *executor);
 int arena_ask(Arena *arena, Executor *executor);
 /**
  * arena_made() - the executor created it, @fd is consumed: tell its maker
+ * @address: where it is there
  *
  * Return: 0, or -ENOMEM: the executor may not use it yet.
  */
-int arena_made(Arena *arena, Executor *executor, int fd);
+int arena_made(Arena *arena, Executor *executor, uint64_t address, int fd);
 /** arena_failed() - it could not be created: tell its maker. Consumes @failure. */
 void arena_failed(Arena *arena, Failure *failure);
 /** arena_wait_for() - the submitter is told when it is created. */

@@ -64,6 +64,11 @@ typedef struct EngineEnds {
         uint64_t last_trace; /* the latest number given */
 } EngineEnds;
 
+typedef struct EngineArenas {
+        Arena *by_id;
+        Addresses addresses; /* of device arenas */
+} EngineArenas;
+
 struct Engine {
         uv_loop_t *loop;
         const Config *config;
@@ -86,7 +91,7 @@ struct Engine {
         User *users;
         Lookups *lookups;               /* who they are; NULL, for tests: no threads */
         Quota quotas[_USER_RESOURCE_N]; /* what all users share */
-        Arena *arenas;
+        EngineArenas arenas;
         Module *modules;
         Job *jobs; /* unfinished */
         Slot *slots;

@@ -152,6 +152,7 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .work.repeatable = spec->repeatable,
                 .work.is_prepared = spec->texts.n_bytes != 0,
                 .work.timed = spec->timed,
+                .work.by_address = spec->by_address,
                 .is_pooled = is_pooled,
                 .work.n_bytes = (uint32_t)(is_pooled ? JOB_POOL_BYTES : layout.total),
                 .work.word = spec->word ? arena_ref(spec->word) : NULL,

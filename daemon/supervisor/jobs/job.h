@@ -130,6 +130,7 @@ typedef struct JobSpec {
         int device; /* -1: any */
         bool repeatable;
         bool timed;
+        bool by_address;
         const JobBuffer *buffers;
         size_t n_buffers;
         uint64_t n_moved; /* bytes that are copied for those in host memory */
@@ -161,6 +162,7 @@ typedef struct JobWork {
         int device;          /* requested, or that of its buffers; -1: any */
         bool repeatable;
         bool timed;
+        bool by_address;  /* its kernels reach buffers by addresses in memory */
         bool is_prepared; /* fired from a prepared job */
 } JobWork;
 

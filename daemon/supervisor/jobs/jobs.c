@@ -27,7 +27,7 @@ void jobs_fini(Engine *engine) {
                 HASH_DEL(engine->users, user);
                 user_free(user);
         }
-        assert(!engine->jobs && !engine->arenas && !engine->modules);
+        assert(!engine->jobs && !engine->arenas.by_id && !engine->modules);
         free(engine->problem);
         free(engine->driver_version);
 }

@@ -96,12 +96,16 @@ int outbox_push_id(Outbox *outbox, WorkerMessageKind kind, uint64_t id) {
 /* ---- messages -------------------------------------------------------------- */
 
 static int outbox_send_arena(Channel *channel, WorkerMessageKind kind, const Arena *arena) {
-        WorkerMessage message = {{
-                .kind = kind,
-                .id = arena->id,
-                .number = arena->size,
-                .detail = (uint32_t)arena->place,
-        }};
+        WorkerMessage message = {
+                {
+                        .kind = kind,
+                        .id = arena->id,
+                        .number = arena->size,
+                        .detail = (uint32_t)arena->place,
+                        .n_items = sizeof(arena->address),
+                },
+                .items = &arena->address,
+        };
 
         return protocol_send(channel, &message, kind == TO_WORKER_ARENA_ADD ? arena->fd : -1);
 }
@@ -237,6 +241,7 @@ static uint8_t *outbox_write_job(uint8_t *p, const Job *job) {
                 .n_kernels = (uint32_t)job->work.n_kernels,
                 .n_operations = (uint32_t)job->work.n_operations,
                 .timed = job->work.timed,
+                .by_address = job->work.by_address,
                 .alone = job->is_alone,
         };
         p = outbox_write_buffers((uint8_t *)(to + 1), job);

@@ -90,7 +90,7 @@ static const char *worker_on_arena_made(Worker *worker, const WorkerMessage *mad
         if (has_failed) {
                 arena_failed(arena, worker_failure(made));
         } else {
-                if (arena_made(arena, &worker->executor, TAKE_FD(fd)) < 0)
+                if (arena_made(arena, &worker->executor, made->head.number, TAKE_FD(fd)) < 0)
                         worker_kill(worker);
         }
         slot_forget_arena(worker->executor.slot, arena);

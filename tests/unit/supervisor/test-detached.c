@@ -285,7 +285,7 @@ static void none_runs_before_all_is_taken_over(void **state) {
         fake_begin(fake);
         fake_wait(fake, is_on_disk, fake);
         fake_turn(fake);
-        assert_null(fake->supervisor->engine.arenas);
+        assert_null(fake->supervisor->engine.arenas.by_id);
         fake_free(fake);
         folder_remove(&folder);
 }

@@ -988,10 +988,10 @@ static void what_a_client_asked_for_and_left_starts_no_worker(void **state) {
         request.body_case = GPUQ__V1__REQUEST__BODY_ARENA_CREATE;
         request.arena_create = &create;
         fake_send(client, &request);
-        assert_non_null(fake->supervisor->engine.arenas); /* until another worker is tried */
+        assert_non_null(fake->supervisor->engine.arenas.by_id); /* until another worker is tried */
 
         fake_client_close(client);
-        assert_null(fake->supervisor->engine.arenas);
+        assert_null(fake->supervisor->engine.arenas.by_id);
         fake_free(fake);
 }
 

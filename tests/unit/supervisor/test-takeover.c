@@ -165,7 +165,7 @@ static void who_resumes_is_let_in_and_served_once_devices_are_known(void **state
         expect_state(other, "gpuqd is looking for devices");
         ask_for_an_arena(other);
         fake_turn(fake);
-        assert_null(fake->supervisor->engine.arenas);
+        assert_null(fake->supervisor->engine.arenas.by_id);
         assert_false(clients_has_deferred(&fake->supervisor->clients)); /* or the loop would spin */
         assert_false(takeover_serves(fake->supervisor->takeover));
 

@@ -42,7 +42,7 @@ static uint64_t sessions(const Fake *fake) {
 }
 
 static unsigned n_arenas(const Fake *fake) {
-        return HASH_COUNT(fake->supervisor->engine.arenas);
+        return HASH_COUNT(fake->supervisor->engine.arenas.by_id);
 }
 
 /* Of one reply. Return: whether there was one. */

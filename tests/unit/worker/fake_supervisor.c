@@ -220,17 +220,32 @@ const Gpuq__V1__ModuleReady *supervisor_module(Supervisor *supervisor) {
 
 /* ---- memory and modules ---------------------------------------------------------------------------- */
 
+static void arena_send(Supervisor *supervisor, WorkerHead head, uint64_t address, int fd) {
+        head.n_items = sizeof(address);
+        supervisor_send(supervisor, &(WorkerMessage){head, .items = &address}, fd);
+}
+
+void device_arena_make_at(Supervisor *supervisor, uint64_t id, uint64_t size, uint64_t address) {
+        arena_send(supervisor, (WorkerHead){.kind = TO_WORKER_ARENA_MAKE, .id = id, .number = size},
+                   address, -1);
+}
+
 void device_arena_make(Supervisor *supervisor, uint64_t id, uint64_t size) {
-        supervisor_send(supervisor,
-                        &(WorkerMessage){{.kind = TO_WORKER_ARENA_MAKE, .id = id, .number = size}},
-                        -1);
+        device_arena_make_at(supervisor, id, size, 0);
+}
+
+void arena_add_at(Supervisor *supervisor, uint64_t id, Gpuq__V1__Place place, uint64_t size,
+                  uint64_t address, int fd) {
+        arena_send(supervisor,
+                   (WorkerHead){.kind = TO_WORKER_ARENA_ADD,
+                                .id = id,
+                                .number = size,
+                                .detail = (uint32_t)place},
+                   address, fd);
 }
 
 void arena_add(Supervisor *supervisor, uint64_t id, Gpuq__V1__Place place, uint64_t size, int fd) {
-        WorkerMessage add = {{.kind = TO_WORKER_ARENA_ADD, .id = id, .number = size}};
-
-        add.head.detail = place;
-        supervisor_send(supervisor, &add, fd);
+        arena_add_at(supervisor, id, place, size, 0, fd);
 }
 
 HostArena host_arena(Supervisor *supervisor, uint64_t id, size_t size) {

@@ -62,8 +62,13 @@ const Gpuq__V1__ModuleReady *supervisor_module(Supervisor *supervisor);
 
 /** device_arena_make() - have one made; the answer is to be awaited. */
 void device_arena_make(Supervisor *supervisor, uint64_t id, uint64_t size);
+/** device_arena_make_at() - the same, at an address that all workers are to have. */
+void device_arena_make_at(Supervisor *supervisor, uint64_t id, uint64_t size, uint64_t address);
 /** arena_add() - @fd: the caller's. */
 void arena_add(Supervisor *supervisor, uint64_t id, Gpuq__V1__Place place, uint64_t size, int fd);
+/** arena_add_at() - the same, at an address that all workers are to have. */
+void arena_add_at(Supervisor *supervisor, uint64_t id, Gpuq__V1__Place place, uint64_t size,
+                  uint64_t address, int fd);
 /** host_arena() - made, filled with zeros, and added to the worker. */
 HostArena host_arena(Supervisor *supervisor, uint64_t id, size_t size);
 void host_arena_free(HostArena *arena);

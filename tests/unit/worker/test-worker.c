@@ -266,6 +266,47 @@ static void device_arena_outlives_its_worker(void **state) {
         supervisor_end(&supervisor);
 }
 
+/* Copies the device arena's first bytes to the host. */
+static void copy_init(Work *work, uint64_t id, uint64_t arena) {
+        work_init(work, id);
+        work_buffer(work, arena, 0, 4096, IN);
+        work_buffer(work, 1, 0, 4096, OUT);
+        work_copy(work, false, 1, false, 0, 4096);
+}
+
+static void device_arena_is_where_it_is_wished_and_a_job_is_told_if_not(void **state) {
+        const uint64_t address = UINT64_C(20) << 40;
+        Supervisor supervisor = supervisor_start(false);
+        HostArena arena = host_arena(&supervisor, 1, ARENA);
+        Work work;
+        int fd;
+
+        device_arena_make_at(&supervisor, 2, 4096, address);
+        assert_int_equal(supervisor_await(&supervisor, FROM_WORKER_ARENA_MADE)->head.number,
+                         address);
+        fd = dup(supervisor.fd);
+        assert_true(fd >= 0);
+        copy_init(&work, 1, 2);
+        work.job.by_address = true;
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+
+        /* the same memory under another number, where the first is already */
+        arena_add_at(&supervisor, 3, GPUQ__V1__PLACE__DEVICE, 4096, address, fd);
+        close(fd);
+        copy_init(&work, 2, 3);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 2);
+        work.job.id = 3;
+        work.job.by_address = true;
+        work_send(&supervisor, &work);
+        await_refusal(&supervisor, 3, GPUQ__V1__CODE__E_MEMORY,
+                      "device memory that the job reaches by its address could not be mapped there "
+                      "in this worker");
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
 static void variables_are_read_and_written_and_each_module_has_its_own(void **state) {
         Supervisor supervisor = supervisor_start(false);
         HostArena arena = host_arena(&supervisor, 1, ARENA);
@@ -1163,6 +1204,7 @@ int main(void) {
                 cmocka_unit_test(job_of_several_operations_runs_in_order_and_again),
                 cmocka_unit_test(one_slice_under_two_names_is_one_memory),
                 cmocka_unit_test(device_arena_outlives_its_worker),
+                cmocka_unit_test(device_arena_is_where_it_is_wished_and_a_job_is_told_if_not),
                 cmocka_unit_test(variables_are_read_and_written_and_each_module_has_its_own),
                 cmocka_unit_test(what_a_kernel_prints_comes_with_its_job_alone),
                 cmocka_unit_test(flood_of_print_is_cut),

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import operator
+from ctypes import byref, c_uint64
 
 import numpy as np
 
+from . import _native as native
 from . import arrays
 from . import client as clients
 from . import memory
@@ -54,6 +56,18 @@ class DeviceArray:
     def device(self) -> int:
         """The index of its device."""
         return self._memory.device
+
+    @property
+    def address(self) -> int:
+        """The address of its first element, as kernels see it; it stays the same as long as the array exists.
+
+        Store it in structs and arrays of pointers. A job whose kernels follow such a pointer names the array with
+        `uses=` or `Job.use`. Raises OutOfMemoryError if this memory has no fixed address.
+        """
+        address = c_uint64()
+        client = self._memory.client
+        client._check(native.buffer_address(self._memory.handle_for(client), byref(address)))
+        return address.value + self._offset
 
     def __len__(self) -> int:
         if not self.shape:

@@ -19,7 +19,7 @@ import numpy as np
 from . import _native as native
 from . import client as clients
 from . import errors, memory
-from .argument import check_array, pack_buffer
+from .argument import Argument, check_array, pack_buffer
 from .arrays import Array
 from .convert import as_numpy
 from .device import DeviceArray
@@ -93,7 +93,7 @@ class Job:
 
     def __init__(self, client=None, *, after=(), timeout: float | None = None, priority: int = 0,
                  label: str | None = None, device: int | None = None, repeatable: bool = False, timed: bool = False,
-                 check: bool = False):
+                 check: bool = False, uses=()):
         if client is None:
             client = clients.default_client()
         self._client = client
@@ -109,6 +109,8 @@ class Job:
             client._check(native.job_set_checked(handle, True))
         if timeout is not None or priority or label is not None or device is not None or repeatable or timed or after:
             self._set(after, timeout, priority, label, device, repeatable, timed)
+        if uses:
+            self.use(*(uses if isinstance(uses, (list, tuple, set)) else (uses,)))
 
     def _set(self, after, timeout, priority, label, device, repeatable, timed) -> None:
         check, handle = self._client._check, self._handle
@@ -226,6 +228,24 @@ class Job:
         module = variable.module._handle_for(self._client)
         self._client._check(native.job_write_variable(self._handle, module, variable.name.encode(), offset, handle, 0, nbytes))
         self._record(("from_", from_, native.IN, f"write_variable {variable.name}"))
+        return self
+
+    def use(self, *arrays) -> "Job":
+        """Name DeviceArrays that the kernels reach by `DeviceArray.address`, through pointers in other memory.
+
+        `arrays`: each a DeviceArray, or In, Out or InOut of one; InOut if it says nothing. The job's place in the
+        order, and what `check` allows, depend on them as on arguments.
+        """
+        self._building()
+        for value in arrays:
+            direction = native.INOUT
+            if isinstance(value, Argument):
+                value, direction = value.value, value.direction
+            if not isinstance(value, DeviceArray):
+                raise TypeError(f"use: expected a DeviceArray, not {type(value).__name__}: only device memory has an address")
+            handle, _ = self._place(value, direction, "use")
+            self._client._check(native.job_use(self._handle, handle, direction))
+            self._hold(value)
         return self
 
     def after(self, *jobs) -> "Job":
@@ -587,6 +607,7 @@ def job(**options) -> Job:
     - `repeatable`: running the job twice is harmless, although it changes device arrays in place
     - `timed`: measure `Result.gpu_time`
     - `check`: compare each access of the kernels with the job's arrays; the first one outside raises KernelFault
+    - `uses`: DeviceArrays that the kernels reach by address: see `Job.use`
     """
     return Job(**options)
 

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "addresses.h"
+
+#include <stdbool.h>
+
+#include "util/macro.h"
+
+#define ADDRESSES_BEGIN (UINT64_C(17) << 40)
+#define ADDRESSES_BYTES (UINT64_C(4) << 40) /* of one size */
+#define ADDRESSES_SMALL 23u                 /* log2 of the smallest size */
+#define ADDRESSES_GUARD (UINT64_C(4) << 20) /* at least, beside the memory in its place */
+
+static unsigned addresses_places(unsigned size) {
+        return (unsigned)MIN(ADDRESSES_BYTES >> (ADDRESSES_SMALL + size), ADDRESSES_PLACES);
+}
+
+/* Return: an index of addresses->taken; ADDRESSES_SIZES: there is no such size. */
+static unsigned addresses_size(uint64_t n_bytes) {
+        unsigned size = 0;
+
+        while (size < ADDRESSES_SIZES &&
+               n_bytes > (UINT64_C(1) << (ADDRESSES_SMALL + size)) - ADDRESSES_GUARD)
+                ++size;
+        return size;
+}
+
+static uint64_t addresses_at(unsigned size, unsigned place) {
+        return ADDRESSES_BEGIN + size * ADDRESSES_BYTES +
+               ((uint64_t)place << (ADDRESSES_SMALL + size));
+}
+
+/* Return: false: it is none of these addresses. */
+static bool addresses_find(uint64_t address, unsigned *ret_size, unsigned *ret_place) {
+        uint64_t offset = address - ADDRESSES_BEGIN;
+        unsigned size = (unsigned)MIN(offset / ADDRESSES_BYTES, ADDRESSES_SIZES);
+        uint64_t place;
+
+        if (address < ADDRESSES_BEGIN || size == ADDRESSES_SIZES)
+                return false;
+        place = offset % ADDRESSES_BYTES >> (ADDRESSES_SMALL + size);
+        if (place >= addresses_places(size) || addresses_at(size, (unsigned)place) != address)
+                return false;
+
+        *ret_size = size;
+        *ret_place = (unsigned)place;
+        return true;
+}
+
+/* Of one word. Return: the place, or -1: all are taken. */
+static int addresses_take_of(uint64_t *word, unsigned n) {
+        unsigned place = ~*word ? (unsigned)__builtin_ctzll(~*word) : 64;
+
+        if (place >= n)
+                return -1;
+        *word |= UINT64_C(1) << place;
+        return (int)place;
+}
+
+uint64_t addresses_take(Addresses *addresses, uint64_t size) {
+        unsigned index = addresses_size(size);
+        unsigned n_places, n_words;
+
+        if (index == ADDRESSES_SIZES)
+                return 0;
+        n_places = addresses_places(index);
+        n_words = (n_places + 63) / 64;
+        for (unsigned i = 0; i < n_words; ++i) {
+                unsigned word = (addresses->next[index] + i) % n_words;
+                int place = addresses_take_of(&addresses->taken[index][word],
+                                              MIN(n_places - word * 64, 64u));
+
+                if (place < 0)
+                        continue;
+                addresses->next[index] = word;
+                return addresses_at(index, word * 64 + (unsigned)place);
+        }
+        return 0;
+}
+
+void addresses_claim(Addresses *addresses, uint64_t address) {
+        unsigned size, place;
+
+        if (addresses_find(address, &size, &place))
+                addresses->taken[size][place / 64] |= UINT64_C(1) << place % 64;
+}
+
+void addresses_give(Addresses *addresses, uint64_t address) {
+        unsigned size, place;
+
+        if (addresses_find(address, &size, &place))
+                addresses->taken[size][place / 64] &= ~(UINT64_C(1) << place % 64);
+}

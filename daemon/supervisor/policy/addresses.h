@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_SUPERVISOR_ADDRESSES_H
+#define GPUQ_SUPERVISOR_ADDRESSES_H
+
+/*
+ * Addresses
+ *
+ * Where device memory is mapped, in every worker alike. The addresses belong to a range that
+ * neither Linux nor CUDA uses by itself: from 17 to 85 TiB, above the shadow memory of
+ * AddressSanitizer and below programs. Each of 17 sizes, the powers of two from 8 MiB to 512 GiB,
+ * has 4 TiB of it, cut into at most 65,536 places, as many as the ledger has arenas. Pure.
+ */
+
+#include <stdint.h>
+
+#define ADDRESSES_SIZES  17u
+#define ADDRESSES_PLACES 65536u /* of one size, at most */
+
+/* Zeroed: all are free. */
+typedef struct Addresses {
+        uint64_t taken[ADDRESSES_SIZES][ADDRESSES_PLACES / 64]; /* a bit each */
+        uint32_t next[ADDRESSES_SIZES]; /* the word where the search for a free one begins */
+} Addresses;
+
+/**
+ * addresses_take() - an address for @size bytes, of which the places around them stay free for guards
+ *
+ * Return: the address, a multiple of 8 MiB, or 0: there is none left.
+ */
+uint64_t addresses_take(Addresses *addresses, uint64_t size);
+/** addresses_claim() - take the address that a restored arena has; 0 and foreign ones are fine. */
+void addresses_claim(Addresses *addresses, uint64_t address);
+/** addresses_give() - an address is free again; 0 and foreign ones are fine. */
+void addresses_give(Addresses *addresses, uint64_t address);
+
+#endif

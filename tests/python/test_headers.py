@@ -23,7 +23,8 @@ extern "C" __global__ void add(const int *in, int *out)
 """
 STANDARD = ("stdint.h", "stddef.h", "stdio.h", "stdlib.h", "string.h", "math.h", "limits.h", "float.h", "assert.h", "time.h",
             "sys/types.h", "cstdint", "cstddef", "cstdio", "cstdlib", "cstring", "cmath", "climits", "cfloat", "cassert",
-            "ctime", "type_traits", "utility", "initializer_list", "algorithm", "limits")
+            "ctime", "type_traits", "utility", "initializer_list", "algorithm", "limits", "memory.h", "stdbool.h", "inttypes.h",
+            "cinttypes", "cstdbool", "functional", "numeric", "cuda.h")
 
 
 def result(gpuq, module):
@@ -162,3 +163,31 @@ __global__ void add(const T *in, T *out)
 }
 """
     assert result(gpuq, gpuq.module(source, names=["add<int>"])) == 1 + 3 + 4 + 1 + 4
+
+
+def test_what_kernels_use_of_further_headers(gpuq):
+    source = r"""
+#include <cuda.h>
+#include <functional>
+#include <inttypes.h>
+#include <math.h>
+#include <numeric>
+#include <stdbool.h>
+#include <stdio.h>
+template <class F> __device__ int fold(F f, const int *values, int n)
+{
+        return std::accumulate(values, values + n, 1, f);
+}
+extern "C" __global__ void add(const int *in, int *out)
+{
+        int values[4];
+        CUdeviceptr address = (CUdeviceptr)out;
+        bool is_large = INFINITY > 1e38f && !(NAN == NAN) && HUGE_VAL > 1e300 && M_PI > 3.14;
+        std::iota(values, values + 4, in[0]);
+        if (in[0] < 0)
+                printf("%" PRId64 " %" PRIu32, (int64_t)address, (uint32_t)in[0]);
+        out[0] = fold(std::plus<int>(), values, 4) + fold(std::multiplies<int>(), values, 4)
+               + std::inner_product(values, values + 4, values, 0) + 1000 * (is_large && std::less<int>()(1, 2));
+}
+"""
+    assert result(gpuq, gpuq.module(source)) == 11 + 24 + 30 + 1000

@@ -41,6 +41,27 @@ def test_instructions_give_the_bits_of_the_isa(client, name):
     assert not wrong, "\n".join(wrong)
 
 
+# ---- the size of a block ----
+
+BLOCKS = HEAD + """
+.visible .entry small() .maxntid 64, 1, 1
+{ ret; }
+.visible .entry exact() .reqntid 32, 2, 1
+{ ret; }
+"""
+
+
+def test_a_kernel_runs_in_blocks_of_the_sizes_that_it_allows(client):
+    module = client.load(BLOCKS, format=pb.PTX, name="blocks.ptx")
+    client.run_well(Job().launch(module, "small", [], block=64))
+    client.run_well(Job().launch(module, "small", [], block=(8, 8, 1)))
+    client.run_well(Job().launch(module, "exact", [], block=(32, 2, 1)))
+    assert "the block has 65 threads; this kernel's limit is 64" in client.run(Job().launch(module, "small", [], block=65)).error.text
+    for block in (32, 64):
+        assert "INVALID_VALUE" in client.run(Job().launch(module, "exact", [], block=block)).error.text
+    client.run_well(Job().launch(module, "exact", [], block=(32, 2, 1)))
+
+
 # ---- whole kernels ----
 
 def test_a_vector_is_added(client, whole):

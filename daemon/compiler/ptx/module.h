@@ -149,7 +149,9 @@ typedef struct PtxFunction {
         size_t n_instructions;
         PtxLabel *labels;
         size_t n_labels;
-        const char *body; /* behind its "{" */
+        const char *body;     /* behind its "{" */
+        uint32_t max_threads; /* of a block, by .maxntid or .reqntid; 0: any number */
+        uint32_t block[3];    /* by .reqntid; zeros: any */
 } PtxFunction;
 
 /* A file that .loc names. */

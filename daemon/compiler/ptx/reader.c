@@ -145,14 +145,44 @@ static bool is_of_cluster(PtxToken token) {
                ptx_token_is(token, ".explicitcluster") || ptx_token_is(token, ".maxclusterrank");
 }
 
-/* .maxntid and its like say how to run a kernel well, not what it computes. */
-static void skip_tuning(Reader *reader) {
+static uint32_t read_extent(Reader *reader) {
+        uint64_t extent = reader_number(reader);
+
+        return (uint32_t)MIN(extent, 1u << 20);
+}
+
+/* One to three numbers; what is not there is 1. */
+static void read_extents(Reader *reader, uint32_t extents[3]) {
+        size_t n = 1;
+
+        extents[0] = read_extent(reader);
+        for (; n < 3 && reader_accept(reader, ","); n++)
+                extents[n] = read_extent(reader);
+        for (; n < 3; n++)
+                extents[n] = 1;
+}
+
+static void read_block_size(Reader *reader, bool is_exact) {
+        PtxFunction *function = reader_function(reader);
+        uint32_t extents[3];
+
+        read_extents(reader, extents);
+        function->max_threads =
+                (uint32_t)MIN((uint64_t)extents[0] * extents[1] * extents[2], 1u << 20);
+        if (is_exact)
+                memcpy(function->block, extents, sizeof(extents));
+}
+
+/* The other directives there say how to run a kernel well, not what it computes. */
+static void read_tuning(Reader *reader) {
         for (;;) {
                 PtxToken token = reader_peek(reader);
 
                 if (token.n == 0 || ptx_token_is(token, "{") || ptx_token_is(token, ";"))
                         return;
                 (void)reader_next(reader);
+                if (ptx_token_is(token, ".maxntid") || ptx_token_is(token, ".reqntid"))
+                        read_block_size(reader, ptx_token_is(token, ".reqntid"));
                 if (is_of_cluster(token))
                         reader_fail(reader, "clusters are not supported");
                 if (ptx_token_is(token, ".pragma"))
@@ -211,7 +241,7 @@ static void read_function(Reader *reader, bool is_entry, bool is_extern) {
         }
         if (reader_accept(reader, "("))
                 reader_parameters(reader, &function->params, &function->n_params);
-        skip_tuning(reader);
+        read_tuning(reader);
         if (reader_accept(reader, "{"))
                 read_body(reader);
         else

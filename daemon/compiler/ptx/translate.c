@@ -348,8 +348,12 @@ static void print_entries(Translator *t) {
 
                 if (!function->is_entry || !function->is_defined)
                         continue;
-                fprintf(t->out, "{\"%.*s\", threads%zu, sizes%zu, offsets%zu, %zu, ALIGN%zu},\n",
-                        (int)function->name.n, function->name.s, i, i, i, function->n_params, i);
+                fprintf(t->out,
+                        "{\"%.*s\", threads%zu, sizes%zu, offsets%zu, %zu, ALIGN%zu, %u, {%u, %u, "
+                        "%u}},\n",
+                        (int)function->name.n, function->name.s, i, i, i, function->n_params, i,
+                        function->max_threads, function->block[0], function->block[1],
+                        function->block[2]);
                 n++;
         }
         fprintf(t->out,

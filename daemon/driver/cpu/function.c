@@ -58,6 +58,12 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *ret_offse
         return CUDA_SUCCESS;
 }
 
+static int function_max_threads(const Function *function) {
+        return (int)MIN(function->entry->max_threads ? function->entry->max_threads
+                                                     : (uint32_t)DEVICE_MAX_THREADS,
+                        (uint32_t)DEVICE_MAX_THREADS);
+}
+
 CUresult cuFuncGetAttribute(int *ret_value, CUfunction_attribute attribute, CUfunction function) {
         Context *context;
         CUresult r;
@@ -70,7 +76,7 @@ CUresult cuFuncGetAttribute(int *ret_value, CUfunction_attribute attribute, CUfu
 
         switch (attribute) {
                 case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-                        *ret_value = DEVICE_MAX_THREADS;
+                        *ret_value = function_max_threads(function);
                         break;
                 case CU_FUNC_ATTRIBUTE_NUM_REGS:
                         *ret_value = FUNCTION_REGISTERS;
@@ -148,7 +154,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ret_blocks, CUfunction
         n = MIN(n, (size_t)(DEVICE_MULTI_THREADS / n_threads));
         if (n_shared_bytes)
                 n = MIN(n, DEVICE_MULTI_SHARED / (n_shared_bytes + 1024));
-        if (n_threads > DEVICE_MAX_THREADS || n_shared_bytes > (size_t)function->max_shared)
+        if (n_threads > function_max_threads(function) ||
+            n_shared_bytes > (size_t)function->max_shared)
                 n = 0;
 
         *ret_blocks = (int)n;

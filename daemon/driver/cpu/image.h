@@ -30,7 +30,7 @@
         "-fPIC", "-shared", "-fno-semantic-interposition", "-fno-strict-aliasing", "-pthread",     \
                 "-Wl,-Bsymbolic", "-Wl,-z,defs"
 
-#define GPUQ_CPU_IMAGE_VERSION 4u
+#define GPUQ_CPU_IMAGE_VERSION 5u
 #define GPUQ_CPU_IMAGE_SYMBOL  "gpuq_cpu_image"
 #define GPUQ_CPU_PRINTF        "gpuq_cpu_printf"
 #define GPUQ_CPU_VARIABLE      "gpuq_cpu." /* no name of C or of a library */
@@ -125,7 +125,9 @@ typedef struct GpuqCpuEntry {
         const uint32_t *sizes; /* a parameter each */
         const uint32_t *offsets;
         uint32_t n_params;
-        uint32_t align; /* the most that a parameter asks for; 0 if there is none */
+        uint32_t align;       /* the most that a parameter asks for; 0 if there is none */
+        uint32_t max_threads; /* of a block; 0: as many as the device allows */
+        GpuqCpuIndex block;   /* the only size that it takes; zeros: any */
 } GpuqCpuEntry;
 
 /* What the symbol gpuq_cpu_image is. */

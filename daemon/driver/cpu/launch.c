@@ -290,6 +290,14 @@ static CUresult launch_check_cooperative(Function *function, const LaunchShape *
                        : CUDA_SUCCESS;
 }
 
+/* Whether the kernel takes blocks of this size. */
+static bool launch_block_fits(const GpuqCpuEntry *entry, GpuqCpuIndex block) {
+        if (entry->max_threads && launch_volume(block) > entry->max_threads)
+                return false;
+        return !entry->block.x || (block.x == entry->block.x && block.y == entry->block.y &&
+                                   block.z == entry->block.z);
+}
+
 static CUresult launch_check(Function *function, const LaunchShape *shape, void **params) {
         GpuqCpuIndex grid = shape->grid, block = shape->block;
         CUresult r;
@@ -297,7 +305,7 @@ static CUresult launch_check(Function *function, const LaunchShape *shape, void 
         if (!launch_volume(grid) || grid.x > INT_MAX || grid.y > 65535 || grid.z > 65535)
                 return CUDA_ERROR_INVALID_VALUE;
         if (block.x > 1024 || block.y > 1024 || block.z > 64 || !launch_volume(block) ||
-            launch_volume(block) > DEVICE_MAX_THREADS)
+            launch_volume(block) > DEVICE_MAX_THREADS || !launch_block_fits(function->entry, block))
                 return CUDA_ERROR_INVALID_VALUE;
         if (shape->shared_bytes > (uint32_t)function->max_shared)
                 return CUDA_ERROR_INVALID_VALUE;

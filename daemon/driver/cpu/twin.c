@@ -41,6 +41,8 @@ static GpuqCpuEntry *twin_entry(const GpuqCpuEntry *kernel) {
                 .offsets = &offset,
                 .n_params = 1,
                 .align = TWIN_ALIGN,
+                .max_threads = kernel->max_threads,
+                .block = kernel->block,
         };
         return entry;
 }

@@ -59,6 +59,8 @@ static void a_module_has_functions_and_variables(void **state) {
         assert_false(m->functions[0].is_defined);
         assert_true(m->functions[1].is_entry);
         assert_int_equal(m->functions[1].n_instructions, 1);
+        assert_int_equal(m->functions[1].max_threads, 256);
+        assert_int_equal(m->functions[1].block[0], 0);
         assert_int_equal(m->variables[0].vector, 2);
         assert_int_equal(ptx_variable_size(&m->variables[0]), 24);
         assert_int_equal(m->variables[0].n_initials, 4);
@@ -69,6 +71,16 @@ static void a_module_has_functions_and_variables(void **state) {
         assert_int_equal(m->variables[2].initials[3].bits, 2);
         assert_int_equal(m->variables[3].n_elements, 0);
         assert_true(m->variables[m->functions[1].params[0].index].is_pointer);
+}
+
+static void a_kernel_may_say_its_block_size(void **state) {
+        _cleanup_(ptx_module_freep) PtxModule *m =
+                read_text(HEAD ".visible .entry k() .reqntid 32, 2 .minnctapersm 2 { ret; }\n");
+
+        assert_int_equal(m->functions[0].max_threads, 64);
+        assert_int_equal(m->functions[0].block[0], 32);
+        assert_int_equal(m->functions[0].block[1], 2);
+        assert_int_equal(m->functions[0].block[2], 1);
 }
 
 static void operands_are_resolved(void **state) {
@@ -161,6 +173,7 @@ static void what_cannot_run_is_refused_with_its_line(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_module_has_functions_and_variables),
+                cmocka_unit_test(a_kernel_may_say_its_block_size),
                 cmocka_unit_test(operands_are_resolved),
                 cmocka_unit_test(an_instruction_knows_its_line_in_the_source),
                 cmocka_unit_test(what_is_wrong_is_told_with_its_line),

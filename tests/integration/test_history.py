@@ -118,6 +118,25 @@ def test_a_detached_job_has_its_own_id(gpuqd, client):
     assert (row.id, row.state) == (job_id, pb.DONE)
 
 
+def test_a_retried_job_has_the_gpu_time_of_all_its_tries(start_gpuqd):
+    """Two of them: a job that was alone in a worker that died is blamed, and not retried."""
+    gpuqd = start_gpuqd()
+    client = gpuqd.connect()
+    values = numpy.arange(64, dtype=numpy.int32)
+    module, gate, source = client.load(kernels.BASIC), kernels.Gate(client, n_held=2), client.array(values)
+    jobs = [client.submit(kernels.held_job(module, source, client.arena(values.nbytes), 64, gate, label="tried"))
+            for _ in range(2)]
+    ran_us = until(lambda: (queue := client.queue()) and min(queue[job].ran_us for job in jobs) > 300000
+                   and max(queue[job].ran_us for job in jobs), "them to run for a while")
+    for pid in gpuqd.workers():
+        os.kill(pid, signal.SIGKILL)
+    assert [client.wait(job).state for job in jobs] == [pb.DONE] * 2
+    rows = history(client, one_label=True, label="tried")
+    assert sorted(row.id for row in rows) == jobs and [row.retries for row in rows] == [1, 1]
+    assert sum(row.gpu_ns for row in rows) >= 1000 * ran_us > 1000 * max(row.ran_us for row in rows)
+    assert min(row.waited_us for row in rows) >= 300000
+
+
 def test_queries_select(gpuqd, client):
     run_some(client, 2, label="select")
     fail_one(client, label="select")

@@ -782,6 +782,10 @@ typedef struct gpuq_worker_status {
         unsigned express; /* 1: for the short jobs of a user whose other worker has a long one */
 } gpuq_worker_status;
 
+typedef struct gpuq_spread {
+        uint64_t median_us, p95_us, p99_us; /* to about 10 % */
+} gpuq_spread;
+
 typedef struct gpuq_user_status {
         uint32_t uid;
         const char *user;
@@ -796,6 +800,8 @@ typedef struct gpuq_user_status {
         double window_seconds;              /* GPU time that counts against the limit gpu_seconds */
         uint64_t done, failed, cancelled;   /* jobs that ended; like gpu_seconds, from 0 again after
                                            * a restart of gpuqd, or if the user was idle for long */
+        bool has_waited;                    /* jobs ended in the last minute */
+        gpuq_spread waited;                 /* the time that each of these waited */
 } gpuq_user_status;
 
 /* A limit of gpuqd.conf. A key that ends in _bytes counts bytes, gpu_seconds counts seconds. */
@@ -972,10 +978,6 @@ typedef struct gpuq_history_query {
         uint64_t next_row;
 } gpuq_history_query;
 
-typedef struct gpuq_spread {
-        uint64_t median_us, p95_us, p99_us; /* to about 10 % */
-} gpuq_spread;
-
 /* One job, or several short ones of one user, label, kernels, device and minute that ended alike. */
 typedef struct gpuq_history_row {
         uint64_t id;    /* 0: of several jobs */
@@ -1050,7 +1052,7 @@ GPUQ_API void gpuq_report_free(gpuq_report *report);
 
 /**
  * gpuq_drain() - stop new jobs on a device; running jobs finish. Root and the admin group only.
- * @reason: shown to users, at most 200 bytes; NULL: none
+ * @reason: shown to users, at most 200 bytes; NULL: that of an earlier drain stays, else none
  *
  * Return: the number of jobs still running there, or a negative GPUQ_E_ code.
  */

@@ -75,6 +75,8 @@ static int user_compare(const void *left, const void *right, void *userdata) {
 
         if (sort == TOP_SORT_SHARE && a->share != b->share)
                 return a->share > b->share ? -1 : 1;
+        if (sort == TOP_SORT_WAIT && a->waited.p99_us != b->waited.p99_us)
+                return a->waited.p99_us > b->waited.p99_us ? -1 : 1;
         if (sort != TOP_SORT_NAME && n_a != n_b)
                 return n_a > n_b ? -1 : 1;
         return by_name ? by_name : (a->uid > b->uid) - (a->uid < b->uid);

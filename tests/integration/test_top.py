@@ -205,7 +205,7 @@ def test_jobs_per_second_are_those_that_ended(gpuqd, client):
 
 def test_s_sorts_and_escape_and_arrows_are_harmless(gpuqd):
     with top(gpuqd) as terminal:
-        for order in ("share", "jobs", "name", "share"):
+        for order in ("share", "jobs", "wait", "name", "share"):
             terminal.shows(f"s sort ({order})")
             terminal.types("\x1b[A")
             terminal.types("s")

@@ -111,7 +111,12 @@ static void devices_have_what_nvml_reads_else_what_gpuqd_knows(void **state) {
 }
 
 static void users_are_sorted_and_filtered(void **state) {
-        gpuq_user_status users[] = {{.uid = 1, .user = "ada", .share = 0.2, .queued = 5},
+        gpuq_user_status users[] = {{.uid = 1,
+                                     .user = "ada",
+                                     .share = 0.2,
+                                     .queued = 5,
+                                     .has_waited = true,
+                                     .waited = {.p99_us = 10}},
                                     {.uid = 2, .user = "bob", .share = 0.5, .queued = 1},
                                     {.uid = 3, .user = "cy", .share = 0.3, .running = 9}};
         gpuq_status status = status_of(users, 3, 1);
@@ -125,6 +130,11 @@ static void users_are_sorted_and_filtered(void **state) {
         text = written(&view);
         assert_order(text, "\ncy", "\nada");
         assert_order(text, "\nada", "\nbob");
+        free(text);
+        view.sort = TOP_SORT_WAIT;
+        text = written(&view);
+        assert_order(text, "\nada", "\ncy");
+        assert_order(text, "\ncy", "\nbob");
         free(text);
         view.sort = TOP_SORT_NAME;
         text = written(&view);

@@ -37,6 +37,7 @@ typedef struct ReportOptions {
 /* Where rows go: one of three. */
 typedef struct ReportOutput {
         const ReportOptions *options;
+        TableColumn columns[10]; /* of the table */
         Table *table;
         struct json_object *document, *array;
         uint64_t begin_ms, end_ms; /* the period of the rows */
@@ -142,10 +143,11 @@ static void report_print_csv(const ReportOutput *output, const gpuq_report_row *
 
 /* ---- all of them ------------------------------------------------------------- */
 
-static int report_new_table(const ReportOptions *options, Table **ret_table) {
+static int report_new_table(ReportOutput *output) {
         static const char *const periods[] = {
                 [REPORT_PER_DAY] = "DAY", [REPORT_PER_WEEK] = "WEEK", [REPORT_PER_MONTH] = "MONTH"};
-        TableColumn columns[10] = {0};
+        const ReportOptions *options = output->options;
+        TableColumn *columns = output->columns;
         size_t n = 0;
 
         if (options->per != REPORT_PER_ALL)
@@ -160,7 +162,7 @@ static int report_new_table(const ReportOptions *options, Table **ret_table) {
         columns[n++] = (TableColumn){"WAITED", .right = true};
         columns[n++] = (TableColumn){"A JOB", .right = true};
         columns[n++] = (TableColumn){"COPIED", .right = true};
-        return table_new(columns, n, options->heading, ret_table);
+        return table_new(columns, n, options->heading, &output->table);
 }
 
 static int report_begin(const Cli *cli, ReportOutput *output) {
@@ -172,7 +174,7 @@ static int report_begin(const Cli *cli, ReportOutput *output) {
                 return 0;
         }
         if (!options->csv)
-                return report_new_table(options, &output->table);
+                return report_new_table(output);
         if (options->heading)
                 report_print_csv_heading();
         return 0;

@@ -407,6 +407,15 @@ def test_numbers_have_at_most_six_decimals(gpuqd, client):
         assert not re.search(r"\d\.\d{7}", told), told
 
 
+@pytest.mark.parametrize("options", [(), ("--per", "day", "--by", "label")])
+def test_a_report_on_a_terminal(gpuqd, client, options):
+    label = "a label that is longer than it should be for eighty columns"
+    run_some(client, 2, label=label)
+    lines = on_terminal(80, "--socket", gpuqd.socket, "report", *options, LC_ALL="C.UTF-8", NO_COLOR="1").splitlines()
+    assert max(map(len, lines)) <= 80 and lines[0].split()[-1] == "COPIED" and " GPU SEC " in lines[0]
+    assert len(lines) == 2 and (label[:8] in lines[1] or not options), lines
+
+
 def test_a_report_per_week(gpuqd, client):
     run_some(client, 1)
     (row,) = documents(gpuqd, "report", "--per", "week", "--since", "today")["report"]

@@ -189,14 +189,17 @@ static void wait_cell(Table *table, const gpuq_user_status *user, uint64_t us) {
         table_cell(table, "%s", user->has_waited ? human_us(us).text : "-");
 }
 
-/* The limit that the user will reach first. Return: NULL: nothing is used, or gpuqd does not tell. */
+#define LIMIT_PART_MIN 0.005 /* that is not shown as 0 % */
+
+/* The limit that the user will reach first. Return: NULL: little is used of any, or gpuqd does not tell. */
 static const gpuq_user_limit *user_limit(const gpuq_status *status, uint32_t uid) {
         const gpuq_user_limit *first = NULL;
 
         for (size_t i = 0; i < status->n_limits; i++) {
                 const gpuq_user_limit *limit = &status->limits[i];
 
-                if (limit->uid == uid && limit_part(limit) > (first ? limit_part(first) : 0))
+                if (limit->uid == uid && limit_part(limit) >= LIMIT_PART_MIN &&
+                    (!first || limit_part(limit) > limit_part(first)))
                         first = limit;
         }
         return first;

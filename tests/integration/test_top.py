@@ -145,7 +145,8 @@ def test_users_have_their_waits_and_the_limit_that_they_reach_first(start_gpuqd)
 
 
 @pytest.mark.root
-def test_users_see_only_their_own_limits_and_root_all(service):
+def test_users_see_only_their_own_limits_and_root_all(start_gpuqd):
+    service = start_gpuqd(private=False, sessions=20)
     with service.connect(uid=65001) as client, service.connect(uid=65002):
         client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
         own, other = (re.search(rf"^{uid} .*$", service.run("top", "--once", uid=65001).stdout, re.M)[0] for uid in (65001, 65002))

@@ -90,9 +90,9 @@ static double report_usage(const User *user, uint64_t now_ns) {
 
 /* Of the jobs that ended in the last minute. Return: NULL: there were none. */
 static Gpuq__V1__Spread *report_waits(const User *user, uint64_t now_ns, Gpuq__V1__Spread *to) {
-        Sketch waits = waits_read(&user->totals.waits, now_ns);
+        Sketch waits;
 
-        if (sketch_is_empty(&waits))
+        if (!waits_read(&user->totals.waits, now_ns, &waits))
                 return NULL;
         gpuq__v1__spread__init(to);
         to->median = sketch_quantile(&waits, 0.5);

@@ -18,10 +18,17 @@ void waits_turn(Waits *waits, uint64_t now_ns) {
         memset(&waits->halves[0], 0, sizeof(waits->halves[0]));
 }
 
-Sketch waits_read(const Waits *waits, uint64_t now_ns) {
-        Waits now = *waits;
+bool waits_read(const Waits *waits, uint64_t now_ns, Sketch *ret_sketch) {
+        uint64_t passed_ns = now_ns - waits->begin_ns;
+        Sketch sum;
 
-        waits_turn(&now, now_ns);
-        sketch_add_all(&now.halves[0], &now.halves[1]);
-        return now.halves[0];
+        if (passed_ns >= 2 * WAITS_HALF_NS)
+                return false;
+        sum = waits->halves[0];
+        if (passed_ns < WAITS_HALF_NS)
+                sketch_add_all(&sum, &waits->halves[1]);
+        if (sketch_is_empty(&sum))
+                return false;
+        *ret_sketch = sum;
+        return true;
 }

@@ -9,6 +9,7 @@
  * older one is dropped when the newer one is full, so a reading is of the last 30 to 60 s. Pure.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sketch.h"
@@ -31,7 +32,7 @@ static inline void waits_add(Waits *waits, uint64_t waited_us, uint64_t now_ns) 
         sketch_add(&waits->halves[0], waited_us);
 }
 
-/** waits_read() - the sum of both halves, without what is too old; empty: no job ended. */
-Sketch waits_read(const Waits *waits, uint64_t now_ns);
+/** waits_read() - the sum of both halves, without what is too old. Return: false: no job ended, and nothing is written. */
+bool waits_read(const Waits *waits, uint64_t now_ns, Sketch *ret_sketch);
 
 #endif

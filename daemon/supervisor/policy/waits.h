@@ -32,7 +32,7 @@ static inline void waits_add(Waits *waits, uint64_t waited_us, uint64_t now_ns) 
         sketch_add(&waits->halves[0], waited_us);
 }
 
-/** waits_read() - the sum of both halves, without what is too old. Return: false: no job ended, and nothing is written. */
+/** waits_read() - the sum of both halves, without what is too old. Return: false: no job ended. */
 bool waits_read(const Waits *waits, uint64_t now_ns, Sketch *ret_sketch);
 
 #endif

@@ -56,10 +56,10 @@ _gpuq() {
                 -u | --user) COMPREPLY=($(compgen -u -- "$current")); return ;;
                 --state) COMPREPLY=($(compgen -W 'done failed cancelled' -- "$current")); return ;;
                 --by) COMPREPLY=($(compgen -W 'user group label' -- "$current")); return ;;
-                --per) COMPREPLY=($(compgen -W 'day month all' -- "$current")); return ;;
+                --per) COMPREPLY=($(compgen -W 'day week month all' -- "$current")); return ;;
                 -I | --include-path) COMPREPLY=($(compgen -d -- "$current")); return ;;
                 --std) COMPREPLY=($(compgen -W 'c++11 c++14 c++17 c++20' -- "$current")); return ;;
-                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | --kernel | -S | --since | -E | --until | -D | --define | -d | --delay | -s | --seconds | -U | --undefine | --maxrregcount)
+                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | --kernel | -j | --job | -S | --since | -E | --until | -D | --define | -d | --delay | -s | --seconds | -U | --undefine | --maxrregcount)
                         return ;;
         esac
 
@@ -73,8 +73,8 @@ _gpuq() {
                 queue) options+=' --user --me --noheader' ;;
                 cancel) options+=' --all' ;;
                 fetch) options+=' --keep --quiet' ;;
-                history) options+=' --user --since --until --state --kernel --label --csv --noheader' ;;
-                report) options+=' --user --since --until --by --per --csv --noheader' ;;
+                history) options+=' --user --job --since --until --state --kernel --label --device --csv --noheader' ;;
+                report) options+=' --user --since --until --by --per --device --csv --noheader' ;;
                 trace) options='--seconds --output --socket --help' ;;
                 metrics) options='--listen --socket --help' ;;
                 drain) options+=' --reason' ;;

@@ -71,7 +71,14 @@ void json_signed(struct json_object *object, const char *name, int64_t value) {
 }
 
 void json_real(struct json_object *object, const char *name, double value) {
-        json_object_object_add(object, name, json_object_new_double(value));
+        char text[64];
+        size_t n;
+
+        snprintf(text, sizeof(text), "%.6f", value);
+        /* A fraction keeps one digit, so that it stays one. */
+        for (n = strlen(text); text[n - 1] == '0' && text[n - 2] != '.'; n--)
+                text[n - 1] = '\0';
+        json_object_object_add(object, name, json_object_new_double_s(value, text));
 }
 
 void json_id(struct json_object *object, const char *name, uint64_t id) {

@@ -117,16 +117,6 @@ static int option_label(Cli *cli, RunOptions *options) {
         return 0;
 }
 
-static int option_device(Cli *cli, RunOptions *options) {
-        uint64_t device;
-
-        if (number_unsigned(optarg, INT32_MAX - 1, &device) < 0)
-                return cli_option(cli, "--device",
-                                  "a device number; `gpuq status' lists the devices");
-        options->device = (int)device;
-        return 0;
-}
-
 static int option_compiler(Cli *cli, RunOptions *options, const char *flag, const char *value) {
         char **compiler;
 
@@ -164,7 +154,7 @@ static int option_read(Cli *cli, RunOptions *options, int option) {
                 case RUN_LABEL:
                         return option_label(cli, options);
                 case RUN_DEVICE:
-                        return option_device(cli, options);
+                        return cli_device(cli, &options->device);
                 case 'D':
                         return option_compiler(cli, options, "-D", optarg);
                 case 'U':

@@ -8,6 +8,7 @@
 
 #include "proto/text.h"
 #include "util/human.h"
+#include "limit.h"
 #include "table.h"
 
 #define TOP_PART 4u /* a table of devices or users takes at most 1/TOP_PART of the rows */
@@ -74,6 +75,8 @@ static int user_compare(const void *left, const void *right, void *userdata) {
 
         if (sort == TOP_SORT_SHARE && a->share != b->share)
                 return a->share > b->share ? -1 : 1;
+        if (sort == TOP_SORT_WAIT && a->waited.p99_us != b->waited.p99_us)
+                return a->waited.p99_us > b->waited.p99_us ? -1 : 1;
         if (sort != TOP_SORT_NAME && n_a != n_b)
                 return n_a > n_b ? -1 : 1;
         return by_name ? by_name : (a->uid > b->uid) - (a->uid < b->uid);
@@ -182,26 +185,66 @@ static int write_devices(FILE *stream, const TopView *view) {
         return table_print_to(table, stream, view->columns);
 }
 
-static void user_row(Table *table, const TopUser *user) {
-        const gpuq_user_status *status = user->status;
+static void wait_cell(Table *table, const gpuq_user_status *user, uint64_t us) {
+        table_cell(table, "%s", user->has_waited ? human_us(us).text : "-");
+}
 
-        table_row(table, TABLE_PLAIN);
+#define LIMIT_PART_MIN 0.005 /* that is not shown as 0 % */
+
+/* The limit that the user will reach first. Return: NULL: little is used of any, or gpuqd does not tell. */
+static const gpuq_user_limit *user_limit(const gpuq_status *status, uint32_t uid) {
+        const gpuq_user_limit *first = NULL;
+
+        for (size_t i = 0; i < status->n_limits; i++) {
+                const gpuq_user_limit *limit = &status->limits[i];
+
+                if (limit->uid == uid && limit_part(limit) >= LIMIT_PART_MIN &&
+                    (!first || limit_part(limit) > limit_part(first)))
+                        first = limit;
+        }
+        return first;
+}
+
+static void limit_first_cell(Table *table, const gpuq_user_limit *limit) {
+        if (limit)
+                table_cell(table, "%s %.0f%%", limit->key, limit_part(limit) * 100);
+        else
+                table_cell(table, "-");
+}
+
+static void user_row(Table *table, const gpuq_status *whole, const TopUser *user) {
+        const gpuq_user_status *status = user->status;
+        const gpuq_user_limit *limit = user_limit(whole, status->uid);
+
+        table_row(table, limit && !limit->left ? TABLE_BAD : TABLE_PLAIN);
         table_cell(table, "%s", dash(status->user));
         table_cell(table, "%.0f%%", status->share * 100);
         table_cell(table, "%g", status->weight);
         table_cell(table, "%u", status->queued);
         table_cell(table, "%u", status->running);
         table_cell(table, "%s", rate_text(user->ended_s).text);
-        table_cell(table, "%" PRIu64, status->done);
-        table_cell(table, "%" PRIu64, status->failed);
+        wait_cell(table, status, status->waited.median_us);
+        wait_cell(table, status, status->waited.p99_us);
+        limit_first_cell(table, limit);
         table_cell(table, "%s", human_us((uint64_t)(status->gpu_seconds * 1e6)).text);
+        table_cell(table, "%" PRIu64, status->failed);
+        table_cell(table, "%" PRIu64, status->done);
 }
 
 static int write_users(FILE *stream, const TopView *view, const TopUser *users, size_t n_users) {
         static const TableColumn columns[] = {
-                {"USER", .shorten = true}, {"SHARE", .right = true},   {"WEIGHT", .right = true},
-                {"QUEUED", .right = true}, {"RUNNING", .right = true}, {"JOBS/S", .right = true},
-                {"DONE", .right = true},   {"FAILED", .right = true},  {"GPU TIME", .right = true},
+                {"USER", .shorten = true},
+                {"SHARE", .right = true},
+                {"WEIGHT", .right = true},
+                {"QUEUED", .right = true},
+                {"RUNNING", .right = true},
+                {"JOBS/S", .right = true},
+                {"WAIT P50", .right = true},
+                {"WAIT P99", .right = true},
+                {"LIMIT"},
+                {"GPU TIME", .right = true, .spare = true},
+                {"FAILED", .right = true, .spare = true},
+                {"DONE", .right = true, .spare = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
         int r;
@@ -210,7 +253,61 @@ static int write_users(FILE *stream, const TopView *view, const TopUser *users, 
         if (r < 0)
                 return r;
         for (size_t i = 0; i < part_rows(view, n_users); i++)
-                user_row(table, &users[i]);
+                user_row(table, view->status, &users[i]);
+        return table_print_to(table, stream, view->columns);
+}
+
+/* ---- limits --------------------------------------------------------------------- */
+
+static int limit_compare(const void *left, const void *right) {
+        const gpuq_user_limit *a = *(const gpuq_user_limit *const *)left,
+                              *b = *(const gpuq_user_limit *const *)right;
+        double part_a = limit_part(a), part_b = limit_part(b);
+
+        if (part_a != part_b)
+                return part_a > part_b ? -1 : 1;
+        return a < b ? -1 : 1; /* as gpuqd sent them */
+}
+
+/* Return: how many of them there are. */
+static size_t limits_of(const gpuq_status *status, int64_t uid, const gpuq_user_limit **limits) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < status->n_limits; i++)
+                if (status->limits[i].uid == uid)
+                        limits[n++] = &status->limits[i];
+        qsort(limits, n, sizeof(const gpuq_user_limit *), limit_compare);
+        return n;
+}
+
+/* Those of the user that is shown alone, the one that will be reached first at the top. */
+static int write_limits(FILE *stream, const TopView *view) {
+        static const TableColumn columns[] = {
+                {"LIMIT"},
+                {"USED", .right = true},
+                {"ALLOWED", .right = true},
+                {"LEFT", .right = true},
+                {"WHAT", .wrap = true},
+        };
+        _cleanup_(freep) const gpuq_user_limit **limits = NULL;
+        _cleanup_(table_freep) Table *table = NULL;
+        size_t n;
+        int r;
+
+        limits = calloc(view->status->n_limits + 1, sizeof(*limits));
+        if (!limits)
+                return -ENOMEM;
+        n = limits_of(view->status, view->uid, limits);
+        if (!n)
+                return 0;
+        r = table_new(columns, ARRAY_SIZE(columns), true, &table);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < part_rows(view, n); i++) {
+                table_row(table, limits[i]->left ? TABLE_PLAIN : TABLE_BAD);
+                limit_cells(table, limits[i]);
+        }
+        fputc('\n', stream);
         return table_print_to(table, stream, view->columns);
 }
 
@@ -327,6 +424,8 @@ int top_write(FILE *stream, const TopView *view) {
                 return r;
         fputc('\n', stream);
         r = write_users(stream, view, users, n_users);
+        if (r == 0 && view->uid != TOP_ALL)
+                r = write_limits(stream, view);
         if (r < 0)
                 return r;
         fputc('\n', stream);

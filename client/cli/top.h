@@ -21,6 +21,7 @@
 typedef enum TopSort {
         TOP_SORT_SHARE, /* of the GPU time of the last minute, the largest first */
         TOP_SORT_JOBS,  /* running and waiting, the most first */
+        TOP_SORT_WAIT,  /* how long jobs waited, the longest first */
         TOP_SORT_NAME,
         _TOP_SORT_N,
 } TopSort;

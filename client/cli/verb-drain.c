@@ -5,7 +5,9 @@
  */
 
 #include <limits.h>
+#include <string.h>
 
+#include "proto/text.h"
 #include "json.h"
 #include "number.h"
 #include "verb.h"
@@ -13,6 +15,11 @@
 enum {
         DRAIN_REASON = VERB_OWN,
 };
+
+typedef struct DrainState {
+        bool by_admin;  /* an administrator drained it */
+        char text[512]; /* such as "drained by root: a new fan"; "": there is no such device */
+} DrainState;
 
 /* Return: 0, or an exit code. */
 static int drain_read_device(Cli *cli, int argc, char **argv, unsigned *ret_device) {
@@ -28,20 +35,72 @@ static int drain_read_device(Cli *cli, int argc, char **argv, unsigned *ret_devi
         return 0;
 }
 
-static void drain_print(const Cli *cli, unsigned device, unsigned n_running) {
-        if (cli->json) {
-                struct json_object *document = json_document();
+/* What the status says of the device. Return: 0, or an exit code. */
+static int drain_get(Cli *cli, unsigned device, DrainState *ret_state) {
+        gpuq_status *status;
+        int r;
 
-                json_number(document, "device", device);
-                json_number(document, "running", n_running);
-                json_print(document);
-                return;
+        r = gpuq_get_status(cli->client, &status);
+        if (r < 0)
+                return cli_failed(cli, EXIT_WHEN_ASKED, r);
+        *ret_state = (DrainState){0};
+        for (size_t i = 0; i < status->n_devices; i++) {
+                const gpuq_device_status *found = &status->devices[i];
+
+                if (found->index != device)
+                        continue;
+                ret_state->by_admin = found->drained && strcmp(found->drained, "admin") == 0;
+                snprintf(ret_state->text, sizeof(ret_state->text), "%s", found->state);
+                text_clean_line(ret_state->text);
         }
-        printf("device %u is drained", device);
+        gpuq_status_free(status);
+        return 0;
+}
+
+static void drain_print_json(unsigned device, unsigned n_running, const DrainState *before,
+                             const DrainState *after) {
+        struct json_object *document = json_document();
+
+        json_number(document, "device", device);
+        json_number(document, "running", n_running);
+        json_truth(document, "was_drained", before->by_admin);
+        json_text(document, "state", after->text);
+        json_print(document);
+}
+
+static void drain_print(unsigned device, unsigned n_running, const DrainState *before,
+                        const DrainState *after) {
+        if (!before->by_admin)
+                printf("device %u is drained", device);
+        else if (strcmp(before->text, after->text) == 0)
+                printf("device %u was drained already and stays %s", device, after->text);
+        else
+                printf("device %u is now %s; until now it was %s", device, after->text,
+                       before->text);
         if (n_running)
                 printf("; %u %s still running on it", n_running,
                        n_running == 1 ? "job is" : "jobs are");
         printf("\n");
+}
+
+static int drain_device(Cli *cli, unsigned device, const char *reason) {
+        DrainState before, after;
+        int n_running, r;
+
+        r = drain_get(cli, device, &before);
+        if (r)
+                return r;
+        n_running = gpuq_drain(cli->client, device, reason);
+        if (n_running < 0)
+                return cli_failed(cli, EXIT_WHEN_RUN, n_running);
+        r = drain_get(cli, device, &after);
+        if (r)
+                return r;
+        if (cli->json)
+                drain_print_json(device, (unsigned)n_running, &before, &after);
+        else
+                drain_print(device, (unsigned)n_running, &before, &after);
+        return EXIT_OK;
 }
 
 static int drain_run(Cli *cli, int argc, char **argv) {
@@ -58,13 +117,7 @@ static int drain_run(Cli *cli, int argc, char **argv) {
                 return r;
 
         r = cli_connect(cli);
-        if (r)
-                return r;
-        r = gpuq_drain(cli->client, device, reason);
-        if (r < 0)
-                return cli_failed(cli, EXIT_WHEN_RUN, r);
-        drain_print(cli, device, (unsigned)r);
-        return EXIT_OK;
+        return r ? r : drain_device(cli, device, reason);
 }
 
 static void resume_print(const Cli *cli, unsigned device, bool was_drained) {
@@ -110,7 +163,9 @@ const Verb verb_drain = {
         .name = "drain",
         .arguments = "[--reason TEXT] DEVICE",
         .summary = "stop new jobs on a device; root and the admin group only",
-        .help = "      --reason TEXT      a reason, for `gpuq status' and `gpuq queue'\n",
+        .help = "      --reason TEXT      a reason, for `gpuq status' and `gpuq queue'; without "
+                "it\n"
+                "                         that of an earlier drain stays\n",
         .shorts = "",
         .options = drain_options,
         .run = drain_run,

@@ -14,8 +14,14 @@
 #include "when.h"
 #include "who.h"
 
+#define HISTORY_IDS_MAX 100u /* that gpuqd accepts */
+
 typedef struct HistoryOptions {
         gpuq_history_query query;
+        WhoUsers users;
+        uint64_t ids[HISTORY_IDS_MAX];
+        char states[64]; /* as gpuqd names them, separated by commas */
+        bool has_since;
         bool csv;
         bool heading;
 } HistoryOptions;
@@ -24,6 +30,7 @@ enum {
         HISTORY_STATE = VERB_OWN,
         HISTORY_KERNEL,
         HISTORY_LABEL,
+        HISTORY_DEVICE,
         HISTORY_CSV,
 };
 
@@ -48,6 +55,7 @@ static void history_print_row(Table *table, const gpuq_history_row *row) {
         table_cell(table, "%s", human_us(row->waited.median_us).text);
         table_cell(table, "%s", human_us(row->ran.median_us).text);
         table_cell(table, "%s", human_ns(row->gpu_ns).text);
+        table_cell(table, "%s", row->submitted_ms ? when_show(row->submitted_ms).text : "-");
         table_cell(table, "%s", dash(row->reason));
 }
 
@@ -60,6 +68,15 @@ static void history_add_spread(struct json_object *object, const char *name,
         json_number(member, "p99", spread->p99_us);
 }
 
+/* null: not known, of a row that several jobs share. */
+static void history_add_submitted(struct json_object *object, uint64_t ms) {
+        json_text(object, "submitted", ms ? when_iso(ms).text : NULL);
+        if (ms)
+                json_number(object, "submitted_ms", ms);
+        else
+                json_text(object, "submitted_ms", NULL);
+}
+
 static void history_add_json(struct json_object *array, const gpuq_history_row *row) {
         struct json_object *object = json_array_object(array);
 
@@ -69,6 +86,7 @@ static void history_add_json(struct json_object *array, const gpuq_history_row *
                 json_text(object, "id", NULL);
         json_text(object, "time", when_iso(row->at_ms).text);
         json_number(object, "time_ms", row->at_ms);
+        history_add_submitted(object, row->submitted_ms);
         json_number(object, "uid", row->uid);
         json_text(object, "user", who_user(row->uid).name);
         json_number(object, "gid", row->gid);
@@ -89,17 +107,29 @@ static void history_add_json(struct json_object *array, const gpuq_history_row *
 }
 
 static void history_print_csv_heading(void) {
-        static const char *const names[] = {"time",          "id",
-                                            "user",          "uid",
-                                            "gid",           "label",
-                                            "kernels",       "device",
-                                            "state",         "code",
-                                            "reason",        "jobs",
-                                            "waited_us",     "ran_us",
-                                            "gpu_us",        "bytes",
-                                            "retries",       "waited_median_us",
-                                            "waited_p95_us", "waited_p99_us",
-                                            "ran_median_us", "ran_p95_us",
+        static const char *const names[] = {"time",
+                                            "submitted",
+                                            "id",
+                                            "user",
+                                            "uid",
+                                            "gid",
+                                            "label",
+                                            "kernels",
+                                            "device",
+                                            "state",
+                                            "code",
+                                            "reason",
+                                            "jobs",
+                                            "waited_us",
+                                            "ran_us",
+                                            "gpu_us",
+                                            "bytes",
+                                            "retries",
+                                            "waited_median_us",
+                                            "waited_p95_us",
+                                            "waited_p99_us",
+                                            "ran_median_us",
+                                            "ran_p95_us",
                                             "ran_p99_us"};
         Csv csv = {0};
 
@@ -118,6 +148,7 @@ static void history_print_csv(const gpuq_history_row *row) {
         char id[24];
 
         csv_text(&csv, when_iso(row->at_ms).text);
+        csv_text(&csv, row->submitted_ms ? when_iso(row->submitted_ms).text : "");
         csv_text(&csv, row->id ? gpuq_id_format(row->id, id) : "");
         csv_text(&csv, who_user(row->uid).name);
         csv_number(&csv, row->uid);
@@ -156,6 +187,7 @@ static int history_begin(const Cli *cli, const HistoryOptions *options, HistoryO
                 {"WAITED", .right = true, .spare = true},
                 {"RAN", .right = true, .spare = true},
                 {"GPU", .right = true, .spare = true},
+                {"SUBMITTED", .spare = true},
                 {"REASON", .wrap = true},
         };
 
@@ -206,15 +238,51 @@ static int history_get(Cli *cli, HistoryOptions *options, HistoryOutput *output)
 
 /* ---- options ----------------------------------------------------------------- */
 
-static int history_read_state(Cli *cli, const char **ret_state) {
-        static const char *const states[] = {"done", "failed", "cancelled"};
+/* In any case, and as Slurm names it. Return: NULL: there is no such state. */
+static const char *history_state(const char *name) {
+        static const char *const states[][2] = {{"done", "done"},
+                                                {"completed", "done"},
+                                                {"failed", "failed"},
+                                                {"cancelled", "cancelled"}};
 
         for (size_t i = 0; i < ARRAY_SIZE(states); i++)
-                if (strcmp(optarg, states[i]) == 0) {
-                        *ret_state = states[i];
-                        return 0;
-                }
-        return cli_option(cli, "--state", "done, failed or cancelled");
+                if (strcasecmp(name, states[i][0]) == 0)
+                        return states[i][1];
+        return NULL;
+}
+
+/* Each state once, so that all fit. */
+static int history_read_states(Cli *cli, HistoryOptions *options) {
+        const char *name, *state;
+
+        while ((name = strsep(&optarg, ","))) {
+                state = history_state(name);
+                if (!state)
+                        return cli_usage(cli,
+                                         "--state `%s': expected done, failed or cancelled, or "
+                                         "several, separated by commas",
+                                         name);
+                if (!strstr(options->states, state))
+                        snprintf(options->states + strlen(options->states),
+                                 sizeof(options->states) - strlen(options->states), "%s%s",
+                                 *options->states ? "," : "", state);
+        }
+        options->query.state = options->states;
+        return 0;
+}
+
+static int history_read_ids(Cli *cli, HistoryOptions *options) {
+        gpuq_history_query *query = &options->query;
+        const char *name;
+
+        query->ids = options->ids;
+        while ((name = strsep(&optarg, ","))) {
+                if (query->n_ids == HISTORY_IDS_MAX)
+                        return cli_usage(cli, "--job: more than %u ids", HISTORY_IDS_MAX);
+                if (gpuq_id_parse(name, &options->ids[query->n_ids++]) < 0)
+                        return cli_usage(cli, "--job `%s': not a job id", name);
+        }
+        return 0;
 }
 
 static int history_read_time(Cli *cli, const char *name, uint64_t *ret_ms) {
@@ -226,13 +294,18 @@ static int history_read_option(Cli *cli, int option, HistoryOptions *options) {
 
         switch (option) {
                 case 'u':
-                        return who_read_user(cli, &query->uid);
+                        return who_read_users(cli, &options->users);
+                case 'j':
+                        return history_read_ids(cli, options);
+                case HISTORY_DEVICE:
+                        return cli_device(cli, &query->device);
                 case 'S':
+                        options->has_since = true;
                         return history_read_time(cli, "--since", &query->since_ms);
                 case 'E':
                         return history_read_time(cli, "--until", &query->until_ms);
                 case HISTORY_STATE:
-                        return history_read_state(cli, &query->state);
+                        return history_read_states(cli, options);
                 case HISTORY_KERNEL:
                         query->kernel = optarg;
                         return 0;
@@ -260,6 +333,11 @@ static int history_read_options(Cli *cli, int argc, char **argv, HistoryOptions 
                 return r;
         if (optind < argc)
                 return cli_usage(cli, "unexpected argument `%s'", argv[optind]);
+        /* A job is shown whenever it ended. */
+        if (options->query.n_ids && !options->has_since)
+                options->query.since_ms = 0;
+        options->query.uids = options->users.uids;
+        options->query.n_uids = options->users.n;
         if (options->csv && cli->json)
                 return cli_usage(cli, "--csv and --json exclude each other");
         if (options->query.until_ms && options->query.until_ms <= options->query.since_ms)
@@ -268,7 +346,7 @@ static int history_read_options(Cli *cli, int argc, char **argv, HistoryOptions 
 }
 
 static int history_run(Cli *cli, int argc, char **argv) {
-        HistoryOptions options = {.query.uid = -1, .heading = true};
+        HistoryOptions options = {.query = {.uid = -1, .device = -1}, .heading = true};
         HistoryOutput output = {0};
         int r;
 
@@ -291,11 +369,13 @@ static int history_run(Cli *cli, int argc, char **argv) {
 
 static const struct option history_options[] = {
         {"user", required_argument, NULL, 'u'},
+        {"job", required_argument, NULL, 'j'},
         {"since", required_argument, NULL, 'S'},
         {"until", required_argument, NULL, 'E'},
         {"state", required_argument, NULL, HISTORY_STATE},
         {"kernel", required_argument, NULL, HISTORY_KERNEL},
         {"label", required_argument, NULL, HISTORY_LABEL},
+        {"device", required_argument, NULL, HISTORY_DEVICE},
         {"csv", no_argument, NULL, HISTORY_CSV},
         {"noheader", no_argument, NULL, 'h'},
         VERB_OPTIONS,
@@ -305,16 +385,21 @@ const Verb verb_history = {
         .name = "history",
         .arguments = "[OPTION...]",
         .summary = "show jobs that have ended, those of today unless --since is given",
-        .help = "  -u, --user USER        show the jobs of this user, a name or number\n"
+        .help = "  -u, --user USER        show the jobs of this user, a name or number, or of\n"
+                "                         several, separated by commas\n"
+                "  -j, --job ID[,ID...]   show these jobs, whenever they ended\n"
                 "  -S, --since TIME       show jobs that ended from this time on: 2026-05-31,\n"
                 "                         \"2026-05-31 14:30\", 14:30, today, yesterday, now-2h\n"
                 "  -E, --until TIME       and before this time\n"
-                "      --state STATE      show jobs that are done, failed or cancelled\n"
+                "      --state STATE      show jobs that are done, failed or cancelled; several "
+                "are\n"
+                "                         separated by commas\n"
                 "      --kernel NAME      show jobs with this kernel\n"
                 "      --label LABEL      show jobs with this label\n"
+                "      --device N         show jobs that ran on this device\n"
                 "      --csv              print comma-separated values\n"
                 "  -h, --noheader         do not print headings\n",
-        .shorts = "u:S:E:h",
+        .shorts = "u:j:S:E:h",
         .options = history_options,
         .run = history_run,
 };

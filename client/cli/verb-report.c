@@ -19,11 +19,13 @@
 typedef enum ReportPer {
         REPORT_PER_ALL,
         REPORT_PER_DAY,
+        REPORT_PER_WEEK,
         REPORT_PER_MONTH,
 } ReportPer;
 
 typedef struct ReportOptions {
-        int64_t uid; /* -1: everybody */
+        WhoUsers users; /* none: everybody */
+        int device;     /* -1: all */
         uint64_t since_ms;
         uint64_t until_ms;
         gpuq_report_by by;
@@ -35,6 +37,7 @@ typedef struct ReportOptions {
 /* Where rows go: one of three. */
 typedef struct ReportOutput {
         const ReportOptions *options;
+        TableColumn columns[10]; /* of the table */
         Table *table;
         struct json_object *document, *array;
         uint64_t begin_ms, end_ms; /* the period of the rows */
@@ -44,6 +47,7 @@ typedef struct ReportOutput {
 enum {
         REPORT_BY = VERB_OWN,
         REPORT_PER,
+        REPORT_DEVICE,
         REPORT_CSV,
 };
 
@@ -57,15 +61,22 @@ static Who report_group(const ReportOptions *options, const gpuq_report_row *row
         return options->by == GPUQ_REPORT_BY_LABEL ? (Who){"-"} : who_group(row->gid);
 }
 
+/* "2026-05-31", "2026-W22" or "2026-05" */
+static void report_period_cell(const ReportOutput *output) {
+        if (output->options->per == REPORT_PER_WEEK)
+                table_cell(output->table, "%s", when_show_week(output->begin_ms).text);
+        else
+                table_cell(output->table, "%.*s", output->options->per == REPORT_PER_DAY ? 10 : 7,
+                           when_show(output->begin_ms).text);
+}
+
 static void report_print_row(const ReportOutput *output, const gpuq_report_row *row) {
         const ReportOptions *options = output->options;
         Table *table = output->table;
 
         table_row(table, TABLE_PLAIN);
-        /* "2026-05-31" or "2026-05" */
         if (options->per != REPORT_PER_ALL)
-                table_cell(table, "%.*s", options->per == REPORT_PER_DAY ? 10 : 7,
-                           when_show(output->begin_ms).text);
+                report_period_cell(output);
         if (options->by == GPUQ_REPORT_BY_GROUP)
                 table_cell(table, "%s", who_group(row->gid).name);
         else
@@ -132,12 +143,15 @@ static void report_print_csv(const ReportOutput *output, const gpuq_report_row *
 
 /* ---- all of them ------------------------------------------------------------- */
 
-static int report_new_table(const ReportOptions *options, Table **ret_table) {
-        TableColumn columns[10] = {0};
+static int report_new_table(ReportOutput *output) {
+        static const char *const periods[] = {
+                [REPORT_PER_DAY] = "DAY", [REPORT_PER_WEEK] = "WEEK", [REPORT_PER_MONTH] = "MONTH"};
+        const ReportOptions *options = output->options;
+        TableColumn *columns = output->columns;
         size_t n = 0;
 
         if (options->per != REPORT_PER_ALL)
-                columns[n++] = (TableColumn){options->per == REPORT_PER_DAY ? "DAY" : "MONTH"};
+                columns[n++] = (TableColumn){periods[options->per]};
         columns[n++] = (TableColumn){options->by == GPUQ_REPORT_BY_GROUP ? "GROUP" : "USER"};
         if (options->by == GPUQ_REPORT_BY_LABEL)
                 columns[n++] = (TableColumn){"LABEL", .shorten = true};
@@ -148,7 +162,7 @@ static int report_new_table(const ReportOptions *options, Table **ret_table) {
         columns[n++] = (TableColumn){"WAITED", .right = true};
         columns[n++] = (TableColumn){"A JOB", .right = true};
         columns[n++] = (TableColumn){"COPIED", .right = true};
-        return table_new(columns, n, options->heading, ret_table);
+        return table_new(columns, n, options->heading, &output->table);
 }
 
 static int report_begin(const Cli *cli, ReportOutput *output) {
@@ -160,7 +174,7 @@ static int report_begin(const Cli *cli, ReportOutput *output) {
                 return 0;
         }
         if (!options->csv)
-                return report_new_table(options, &output->table);
+                return report_new_table(output);
         if (options->heading)
                 report_print_csv_heading();
         return 0;
@@ -182,6 +196,8 @@ static uint64_t report_next(const ReportOptions *options, uint64_t begin_ms) {
 
         if (options->per == REPORT_PER_DAY)
                 end_ms = (uint64_t)when_midnight(begin, 1) * 1000;
+        else if (options->per == REPORT_PER_WEEK)
+                end_ms = (uint64_t)when_week(begin, 1) * 1000;
         else if (options->per == REPORT_PER_MONTH)
                 end_ms = (uint64_t)when_month(begin, 1) * 1000;
         return end_ms < options->until_ms ? end_ms : options->until_ms;
@@ -189,6 +205,13 @@ static uint64_t report_next(const ReportOptions *options, uint64_t begin_ms) {
 
 static int report_get(Cli *cli, ReportOutput *output) {
         const ReportOptions *options = output->options;
+        gpuq_report_query query = {
+                .by = options->by,
+                .uid = -1,
+                .uids = options->users.uids,
+                .n_uids = options->users.n,
+                .device = options->device,
+        };
         gpuq_report *report;
         int r;
 
@@ -196,8 +219,9 @@ static int report_get(Cli *cli, ReportOutput *output) {
              begin_ms = output->end_ms) {
                 output->begin_ms = begin_ms;
                 output->end_ms = report_next(options, begin_ms);
-                r = gpuq_get_report(cli->client, options->by, options->uid, begin_ms,
-                                    output->end_ms, &report);
+                query.since_ms = begin_ms;
+                query.until_ms = output->end_ms;
+                r = gpuq_get_report(cli->client, &query, &report);
                 if (r < 0)
                         return cli_failed(cli, EXIT_WHEN_ASKED, r);
                 report_add(output, report);
@@ -229,13 +253,14 @@ static int report_word(const char *const *words, size_t n_words) {
 
 static int report_read_words(Cli *cli, int option, ReportOptions *options) {
         static const char *const by[] = {"user", "group", "label"}, *const per[] = {"all", "day",
+                                                                                    "week",
                                                                                     "month"};
         int n = option == REPORT_BY ? report_word(by, ARRAY_SIZE(by))
                                     : report_word(per, ARRAY_SIZE(per));
 
         if (n < 0)
                 return option == REPORT_BY ? cli_option(cli, "--by", "user, group or label")
-                                           : cli_option(cli, "--per", "day, month or all");
+                                           : cli_option(cli, "--per", "day, week, month or all");
         if (option == REPORT_BY)
                 options->by = (gpuq_report_by)n;
         else
@@ -246,7 +271,9 @@ static int report_read_words(Cli *cli, int option, ReportOptions *options) {
 static int report_read_option(Cli *cli, int option, ReportOptions *options) {
         switch (option) {
                 case 'u':
-                        return who_read_user(cli, &options->uid);
+                        return who_read_users(cli, &options->users);
+                case REPORT_DEVICE:
+                        return cli_device(cli, &options->device);
                 case 'S':
                         return when_parse(optarg, time(NULL), &options->since_ms) < 0
                                        ? cli_option(cli, "--since", WHEN_FORMS)
@@ -297,7 +324,7 @@ static int report_read_options(Cli *cli, int argc, char **argv, ReportOptions *o
 }
 
 static int report_run(Cli *cli, int argc, char **argv) {
-        ReportOptions options = {.uid = -1, .heading = true};
+        ReportOptions options = {.device = -1, .heading = true};
         ReportOutput output = {.options = &options};
         time_t now = time(NULL);
         int r;
@@ -323,10 +350,15 @@ static int report_run(Cli *cli, int argc, char **argv) {
 }
 
 static const struct option report_options[] = {
-        {"user", required_argument, NULL, 'u'},       {"since", required_argument, NULL, 'S'},
-        {"until", required_argument, NULL, 'E'},      {"by", required_argument, NULL, REPORT_BY},
-        {"per", required_argument, NULL, REPORT_PER}, {"csv", no_argument, NULL, REPORT_CSV},
-        {"noheader", no_argument, NULL, 'h'},         VERB_OPTIONS,
+        {"user", required_argument, NULL, 'u'},
+        {"since", required_argument, NULL, 'S'},
+        {"until", required_argument, NULL, 'E'},
+        {"by", required_argument, NULL, REPORT_BY},
+        {"per", required_argument, NULL, REPORT_PER},
+        {"device", required_argument, NULL, REPORT_DEVICE},
+        {"csv", no_argument, NULL, REPORT_CSV},
+        {"noheader", no_argument, NULL, 'h'},
+        VERB_OPTIONS,
 };
 
 const Verb verb_report = {
@@ -334,8 +366,10 @@ const Verb verb_report = {
         .arguments = "[OPTION...]",
         .summary = "sum up GPU time, jobs and waiting time, of this month unless --since is given",
         .help = "      --by KEY           a line for each user (default), group, or label\n"
-                "      --per PERIOD       lines for each day or month\n"
-                "  -u, --user USER        sum up the jobs of this user, a name or number\n"
+                "      --per PERIOD       lines for each day, week or month\n"
+                "  -u, --user USER        sum up the jobs of this user, a name or number, or of\n"
+                "                         several, separated by commas\n"
+                "      --device N         sum up the jobs that ran on this device\n"
                 "  -S, --since TIME       sum up jobs that ended from this time on: 2026-05-31,\n"
                 "                         \"2026-05-31 14:30\", 14:30, today, yesterday, now-2h\n"
                 "  -E, --until TIME       and before this time\n"

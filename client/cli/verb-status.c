@@ -75,6 +75,20 @@ static void status_json_workers(struct json_object *document, const gpuq_status 
         }
 }
 
+/* null: no job ended in the last minute. */
+static void status_json_waited(struct json_object *object, const gpuq_user_status *user) {
+        struct json_object *member;
+
+        if (!user->has_waited) {
+                json_text(object, "waited_each_us", NULL);
+                return;
+        }
+        member = json_member(object, "waited_each_us");
+        json_number(member, "median", user->waited.median_us);
+        json_number(member, "p95", user->waited.p95_us);
+        json_number(member, "p99", user->waited.p99_us);
+}
+
 static void status_json_users(struct json_object *document, const gpuq_status *status) {
         struct json_object *array = json_array(document, "users");
 
@@ -98,6 +112,7 @@ static void status_json_users(struct json_object *document, const gpuq_status *s
                 json_number(object, "done", user->done);
                 json_number(object, "failed", user->failed);
                 json_number(object, "cancelled", user->cancelled);
+                status_json_waited(object, user);
         }
 }
 

@@ -38,8 +38,10 @@ typedef struct Top {
         char message[160];
 } Top;
 
-static const char *const sort_names[] = {
-        [TOP_SORT_SHARE] = "share", [TOP_SORT_JOBS] = "jobs", [TOP_SORT_NAME] = "name"};
+static const char *const sort_names[] = {[TOP_SORT_SHARE] = "share",
+                                         [TOP_SORT_JOBS] = "jobs",
+                                         [TOP_SORT_WAIT] = "wait",
+                                         [TOP_SORT_NAME] = "name"};
 
 enum {
         TOP_ONCE = VERB_OWN,

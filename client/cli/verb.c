@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/near.h"
+#include "number.h"
 
 const Verb *const verbs[] = {
         &verb_status,  &verb_top,    &verb_kernels, &verb_run,    &verb_queue,   &verb_explain,
@@ -69,6 +70,16 @@ int cli_usage(Cli *cli, const char *format, ...) {
 
 int cli_option(Cli *cli, const char *name, const char *wanted) {
         return cli_usage(cli, "%s `%s': expected %s", name, optarg, wanted);
+}
+
+int cli_device(Cli *cli, int *ret_device) {
+        uint64_t device;
+
+        if (number_unsigned(optarg, INT32_MAX - 1, &device) < 0)
+                return cli_option(cli, "--device",
+                                  "a device number; `gpuq status' lists the devices");
+        *ret_device = (int)device;
+        return 0;
 }
 
 int cli_failed(Cli *cli, ExitWhen when, int error) {

@@ -100,21 +100,36 @@ time_t when_midnight(time_t at, int offset) {
         return when_begin(at, offset, 0, false);
 }
 
+time_t when_week(time_t at, int offset) {
+        struct tm tm;
+
+        (void)localtime_r(&at, &tm);
+        return when_begin(at, 7 * offset - (tm.tm_wday + 6) % 7, 0, false);
+}
+
 time_t when_month(time_t at, int offset) {
         return when_begin(at, 0, offset, true);
 }
 
 /* ---- show ------------------------------------------------------------------ */
 
-When when_show(uint64_t ms) {
+static When when_format(uint64_t ms, const char *form) {
         time_t at = (time_t)(ms / 1000);
         struct tm tm;
         When when;
 
         (void)localtime_r(&at, &tm);
-        if (!strftime(when.text, sizeof(when.text), "%Y-%m-%d %H:%M:%S", &tm))
+        if (!strftime(when.text, sizeof(when.text), form, &tm))
                 when.text[0] = '\0';
         return when;
+}
+
+When when_show(uint64_t ms) {
+        return when_format(ms, "%Y-%m-%d %H:%M:%S");
+}
+
+When when_show_week(uint64_t ms) {
+        return when_format(ms, "%G-W%V");
 }
 
 /* strftime() writes the offset without the colon. */

@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "number.h"
 
@@ -78,5 +79,19 @@ int who_find_user(const char *text, int64_t *ret_uid) {
 int who_read_user(Cli *cli, int64_t *ret_uid) {
         if (who_find_user(optarg, ret_uid) < 0)
                 return cli_usage(cli, "--user `%s': this machine has no such user", optarg);
+        return 0;
+}
+
+int who_read_users(Cli *cli, WhoUsers *users) {
+        const char *name;
+        int64_t uid;
+
+        while ((name = strsep(&optarg, ","))) {
+                if (who_find_user(name, &uid) < 0)
+                        return cli_usage(cli, "--user `%s': this machine has no such user", name);
+                if (users->n == WHO_USERS_MAX)
+                        return cli_usage(cli, "--user: more than %u users", WHO_USERS_MAX);
+                users->uids[users->n++] = (uint32_t)uid;
+        }
         return 0;
 }

@@ -800,6 +800,10 @@ typedef struct gpuq_worker_status {
         unsigned express; /* 1: for the short jobs of a user whose other worker has a long one */
 } gpuq_worker_status;
 
+typedef struct gpuq_spread {
+        uint64_t median_us, p95_us, p99_us; /* to about 10 % */
+} gpuq_spread;
+
 typedef struct gpuq_user_status {
         uint32_t uid;
         const char *user;
@@ -814,6 +818,8 @@ typedef struct gpuq_user_status {
         double window_seconds;              /* GPU time that counts against the limit gpu_seconds */
         uint64_t done, failed, cancelled;   /* jobs that ended; like gpu_seconds, from 0 again after
                                            * a restart of gpuqd, or if the user was idle for long */
+        bool has_waited;                    /* jobs ended in the last minute */
+        gpuq_spread waited;                 /* the time that each of these waited */
 } gpuq_user_status;
 
 /* A limit of gpuqd.conf. A key that ends in _bytes counts bytes, gpu_seconds counts seconds. */
@@ -981,23 +987,25 @@ GPUQ_API void gpuq_trace_free(gpuq_trace *trace);
 /* What to read of the history. Times in milliseconds since 1970. */
 typedef struct gpuq_history_query {
         int64_t uid; /* -1: all users for root and the admin group, and for others themselves */
-        uint64_t since_ms;  /* jobs that ended from then on */
-        uint64_t until_ms;  /* and before that; 0: without end */
-        const char *state;  /* "done", "failed" or "cancelled"; NULL: all */
-        const char *kernel; /* jobs with this kernel; NULL: all */
-        const char *label;  /* NULL: all */
-        uint64_t next_ms;   /* gpuq_get_history() sets these two; 0 at first */
+        const uint32_t *uids; /* these users, unless there is a uid; at most 100 */
+        size_t n_uids;
+        const uint64_t *ids; /* these jobs; at most 100 */
+        size_t n_ids;        /* 0: all */
+        int device;          /* -1: all */
+        uint64_t since_ms;   /* jobs that ended from then on */
+        uint64_t until_ms;   /* and before that; 0: without end */
+        const char *state;   /* of "done", "failed", "cancelled" some, with commas; NULL: all */
+        const char *kernel;  /* jobs with this kernel; NULL: all */
+        const char *label;   /* NULL: all */
+        uint64_t next_ms;    /* gpuq_get_history() sets these two; 0 at first */
         uint64_t next_row;
 } gpuq_history_query;
-
-typedef struct gpuq_spread {
-        uint64_t median_us, p95_us, p99_us; /* to about 10 % */
-} gpuq_spread;
 
 /* One job, or several short ones of one user, label, kernels, device and minute that ended alike. */
 typedef struct gpuq_history_row {
         uint64_t id;    /* 0: of several jobs */
-        uint64_t at_ms; /* since 1970: when it ended; of several: when their minute began */
+        uint64_t at_ms; /* since 1970: when it ended; of a row for several: when its minute began */
+        uint64_t submitted_ms; /* since 1970; 0: of a row for several */
         uint32_t uid, gid;
         const char *label;
         const char *kernels; /* separated by ", " */
@@ -1010,7 +1018,7 @@ typedef struct gpuq_history_row {
         uint64_t gpu_ns; /* that counts for fair share: of concurrent jobs once together */
         uint64_t bytes;  /* copied for host buffers */
         uint64_t retries;
-        gpuq_spread waited, ran; /* of a single job three times its time */
+        gpuq_spread waited, ran; /* of one job three times its time */
 } gpuq_history_row;
 
 typedef struct gpuq_history {
@@ -1055,20 +1063,30 @@ typedef struct gpuq_report {
         bool is_cut;           /* there are more */
 } gpuq_report;
 
+/* What to sum up; all but `by` as in gpuq_history_query. */
+typedef struct gpuq_report_query {
+        gpuq_report_by by;
+        int64_t uid;
+        const uint32_t *uids;
+        size_t n_uids;
+        int device;
+        uint64_t since_ms;
+        uint64_t until_ms;
+} gpuq_report_query;
+
 /**
- * gpuq_get_report() - sum up the history from @since_ms until before @until_ms
- * @uid: as in gpuq_history_query
+ * gpuq_get_report() - sum up the history
  *
  * Free it with gpuq_report_free(). Return: as gpuq_get_history(), or GPUQ_E_TIMEOUT: there are too many
  * rows for one report.
  */
-GPUQ_API int gpuq_get_report(gpuq_client *client, gpuq_report_by by, int64_t uid, uint64_t since_ms,
-                             uint64_t until_ms, gpuq_report **ret_report);
+GPUQ_API int gpuq_get_report(gpuq_client *client, const gpuq_report_query *query,
+                             gpuq_report **ret_report);
 GPUQ_API void gpuq_report_free(gpuq_report *report);
 
 /**
  * gpuq_drain() - stop new jobs on a device; running jobs finish. Root and the admin group only.
- * @reason: shown to users, at most 200 bytes; NULL: none
+ * @reason: shown to users, at most 200 bytes; NULL: that of an earlier drain stays, else none
  *
  * Return: the number of jobs still running there, or a negative GPUQ_E_ code.
  */

@@ -5,8 +5,8 @@
 /*
  * Near
  *
- * Suggestions for a mistyped word: the candidate with the fewest edits, at most two, or
- * a candidate that starts with the word.
+ * Suggestions for a mistyped word: the candidate with the fewest edits, at most one for each three
+ * characters and two in all, or a candidate that starts with the word.
  */
 
 #include <stddef.h>

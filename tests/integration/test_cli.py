@@ -227,7 +227,22 @@ def test_status_as_tables_and_as_json(gpuqd):
     for user in status["users"]:
         assert set(user) == {"uid", "user", "weight", "share", "gpu_seconds", "sessions", "queued", "running",
                              "modules", "arena_bytes", "device_bytes", "usage_seconds", "window_seconds", "done", "failed",
-                             "cancelled"}
+                             "cancelled", "waited_each_us"}
+
+
+def test_status_has_how_long_jobs_waited(gpuqd, client):
+    def waited():
+        (user,) = [user for user in document(gpuqd.run("status", "--json"))["users"] if user["uid"] == client.welcome.uid]
+        return user["waited_each_us"]
+    assert waited() is None
+    module = client.load(kernels.BASIC)
+    gate = kernels.GateJob(client, module)
+    late = client.submit(Job(after=[gate.id]).launch(module, "nothing"))
+    gate.open()
+    late_us = client.wait(late).waited_us
+    spread = waited()
+    assert set(spread) == {"median", "p95", "p99"} and spread["median"] <= spread["p95"] <= spread["p99"]
+    assert 0.8 * late_us <= spread["p99"] <= 1.2 * late_us + 1
 
 
 def test_status_shows_your_limits_and_what_is_left_of_each(start_gpuqd):
@@ -735,6 +750,23 @@ def test_on_a_drained_device_a_job_says_why_it_waits(gpuqd, client, source):
     (waiting,) = until(lambda: document(gpuqd.run("queue", "--json"))["jobs"], "the job to wait")
     assert waiting["state"] == "waiting" and waiting["reason"].startswith("device 0 is drained by ")
     client.cancel(job)
+
+
+def test_drain_keeps_the_reason_until_another_is_given(gpuqd):
+    def drain(*arguments):
+        ended = gpuqd.run("drain", "0", *arguments)
+        assert_ends(ended, OK)
+        return ended.stdout
+    assert drain("--reason", "a new fan") == "device 0 is drained\n"
+    again = drain()
+    assert re.fullmatch(r"device 0 was drained already and stays drained by \S+: a new fan\n", again), again
+    other = drain("--reason", "a new board")
+    assert re.fullmatch(r"device 0 is now drained by \S+: a new board; until now it was drained by \S+: a new fan\n", other), other
+    told = json.loads(drain("--json"))
+    assert set(told) == {"version", "device", "running", "was_drained", "state"} and told["was_drained"]
+    assert told["state"].endswith(": a new board") and told["state"] == document(gpuqd.run("status", "--json"))["devices"][0]["state"]
+    assert_ends(gpuqd.run("resume", "0"), OK)
+    assert json.loads(drain("--json"))["was_drained"] is False
 
 
 @pytest.mark.root

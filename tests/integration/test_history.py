@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import sqlite3
 import time
@@ -118,6 +119,25 @@ def test_a_detached_job_has_its_own_id(gpuqd, client):
     assert (row.id, row.state) == (job_id, pb.DONE)
 
 
+def test_a_retried_job_has_the_gpu_time_of_all_its_tries(start_gpuqd):
+    """Two of them: a job that was alone in a worker that died is blamed, and not retried."""
+    gpuqd = start_gpuqd()
+    client = gpuqd.connect()
+    values = numpy.arange(64, dtype=numpy.int32)
+    module, gate, source = client.load(kernels.BASIC), kernels.Gate(client, n_held=2), client.array(values)
+    jobs = [client.submit(kernels.held_job(module, source, client.arena(values.nbytes), 64, gate, label="tried"))
+            for _ in range(2)]
+    ran_us = until(lambda: (queue := client.queue()) and min(queue[job].ran_us for job in jobs) > 300000
+                   and max(queue[job].ran_us for job in jobs), "them to run for a while")
+    for pid in gpuqd.workers():
+        os.kill(pid, signal.SIGKILL)
+    assert [client.wait(job).state for job in jobs] == [pb.DONE] * 2
+    rows = history(client, one_label=True, label="tried")
+    assert sorted(row.id for row in rows) == jobs and [row.retries for row in rows] == [1, 1]
+    assert sum(row.gpu_ns for row in rows) >= 1000 * ran_us > 1000 * max(row.ran_us for row in rows)
+    assert min(row.waited_us for row in rows) >= 300000
+
+
 def test_queries_select(gpuqd, client):
     run_some(client, 2, label="select")
     fail_one(client, label="select")
@@ -130,7 +150,7 @@ def test_queries_select(gpuqd, client):
     assert not history(client, until_ms=1000, **mine)
 
 
-@pytest.mark.parametrize("fields", [dict(kernel="k" * 200), dict(label="l" * 100)])
+@pytest.mark.parametrize("fields", [dict(kernel="k" * 200), dict(label="l" * 100), dict(ids=range(101)), dict(uids=[1] * 101)])
 def test_a_query_that_is_wrong_is_refused(client, fields):
     with pytest.raises(Refused) as refused:
         history(client, **fields)
@@ -178,6 +198,12 @@ def test_users_see_their_own_rows_and_root_all(service):
             with pytest.raises(Refused) as refused:
                 call(alice, one_user=True, uid=BOB)
             assert refused.value.code == pb.E_DENIED
+    both = f"{ALICE},{BOB}"
+    for verb in ("history", "report"):
+        assert {row["user"] for row in table(service, verb, "-u", both)} == {str(ALICE), str(BOB)}
+        assert {row["user"] for row in table(service, verb, "-u", f"{ALICE},{ALICE}", uid=ALICE)} == {str(ALICE)}
+        ended = service.run(verb, "-u", both, uid=ALICE)
+        assert ended.returncode == 5 and "admin" in ended.stderr
     ended = service.run("history", "--user", BOB, uid=ALICE)
     assert ended.returncode == 5 and "admin" in ended.stderr
     assert {row["uid"] for row in table(service, "history", uid=ALICE)} == {str(ALICE)}
@@ -302,6 +328,104 @@ def test_options_of_history_select(gpuqd, client):
     assert jobs("-S", "2001-01-01", "-E", "2001-01-02 13:00") == 0
 
 
+def test_a_job_is_found_by_id_whenever_it_ended(start_gpuqd, tmp_path):
+    daemon = start_gpuqd(state_dir=tmp_path / "state")
+    with daemon.connect() as client:
+        job = fail_one(client).id
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.process.wait(place.PATIENCE_S) == 0
+    with sqlite3.connect(database(daemon)) as db:
+        db.execute("UPDATE ends SET at = at - 3 * 86400000")
+    db.close()
+    daemon = start_gpuqd(state_dir=tmp_path / "state")
+    assert not table(daemon, "history")
+    assert len(table(daemon, "history", "-j", f"{job >> 32}.{job & 0xffffffff}")) == 1
+    assert not table(daemon, "history", "-j", f"{job >> 32}.{job & 0xffffffff}", "-S", "today")
+
+
+def test_jobs_are_found_by_id(gpuqd, client):
+    bad, other, _third = (fail_one(client, label="by id").id for _ in range(3))
+    ids = [f"{job >> 32}.{job & 0xffffffff}" for job in (bad, other)]
+    assert [row["id"] for row in table(gpuqd, "history", "-j", ",".join(ids))] == ids
+    assert [row["id"] for row in table(gpuqd, "history", "--job", ids[1], "-j", ids[0])] == ids
+    assert not table(gpuqd, "history", "-j", ids[0], "-E", "2001-01-01")
+    assert len(table(gpuqd, "history", "-j", ids[0], "-S", "now-1h")) == 1
+    assert not table(gpuqd, "history", "-j", ids[0], "--state", "done")
+
+
+def test_states_in_any_case_and_several(gpuqd, client):
+    run_some(client, 2, label="states")
+    fail_one(client, label="states")
+    def jobs(states):
+        return sum(int(row["jobs"]) for row in table(gpuqd, "history", "--label", "states", "--state", states))
+    assert [jobs(states) for states in ("FAILED", "Completed", "done,FAILED", "cancelled", "failed,failed,COMPLETED,done")] == [1, 2, 3, 0, 3]
+
+
+def test_jobs_of_one_device(gpuqd, client):
+    run_some(client, 2, label="device")
+    refused = client.run(Job(device=4000).launch(client.load(kernels.BASIC), "nothing"))
+    nowhere = f"{refused.id >> 32}.{refused.id & 0xffffffff}"
+    assert [row["device"] for row in table(gpuqd, "history", "-j", nowhere)] == [""]
+    assert not table(gpuqd, "history", "-j", nowhere, "--device", 0)
+    assert sum(int(row["jobs"]) for row in table(gpuqd, "history", "--label", "device", "--device", 0)) == 2
+    assert not table(gpuqd, "history", "--device", 1)
+    assert sum(int(row["jobs"]) for row in table(gpuqd, "report", "--device", 0)) >= 2
+    assert not table(gpuqd, "report", "--device", 1)
+
+
+def test_a_single_job_tells_when_it_was_submitted(gpuqd, client):
+    run_some(client, 2, label="submitted")
+    gate = GateJob(client, client.load(kernels.BASIC))
+    began = time.time()
+    waiting = client.submit(Job(after=[gate.id], label="submitted").launch(client.load(kernels.BASIC), "nothing"))
+    told = time.time()
+    until(lambda: client.queue()[waiting].waited_us > 500000, "it to wait for a while")
+    client.cancel(waiting)
+    assert client.wait(waiting).state == pb.CANCELLED
+    gate.open()
+    *shared, single = documents(gpuqd, "history", "--label", "submitted")["history"]
+    assert shared and all(row["submitted"] is None is row["submitted_ms"] for row in shared)
+    assert single["time_ms"] - single["submitted_ms"] == (single["waited_us"] + single["ran_us"]) // 1000 >= 500
+    assert began - 0.5 <= single["submitted_ms"] / 1000 <= told + 0.1  # gpuqd notes an end to a quarter of a second
+    assert [row["submitted"] for row in table(gpuqd, "history", "--label", "submitted")][-1] == single["submitted"] <= single["time"]
+    assert "SUBMITTED" in gpuqd.run("history").stdout
+
+
+def test_a_row_of_one_short_job_has_its_exact_times(gpuqd, client):
+    run_some(client, 1, label="exact")
+    (row,) = documents(gpuqd, "history", "--label", "exact")["history"]
+    assert row["jobs"] == 1
+    for name in ("waited", "ran"):
+        assert set(row[f"{name}_each_us"].values()) == {row[f"{name}_us"]}
+
+
+def test_numbers_have_at_most_six_decimals(gpuqd, client):
+    run_some(client, 3)
+    for arguments in (("report",), ("status",)):
+        told = gpuqd.run(*arguments, "--json").stdout
+        assert re.search(r'"gpu_seconds": \d+\.\d{1,6},?$', told, re.M), told
+        assert not re.search(r"\d\.\d{7}", told), told
+
+
+@pytest.mark.parametrize("options", [(), ("--per", "day", "--by", "label")])
+def test_a_report_on_a_terminal(gpuqd, client, options):
+    label = "a label that is longer than it should be for eighty columns"
+    run_some(client, 2, label=label)
+    lines = on_terminal(80, "--socket", gpuqd.socket, "report", *options, LC_ALL="C.UTF-8", NO_COLOR="1").splitlines()
+    assert max(map(len, lines)) <= 80 and lines[0].split()[-1] == "COPIED" and " GPU SEC " in lines[0]
+    assert len(lines) == 2 and (label[:8] in lines[1] or not options), lines
+
+
+def test_a_report_per_week(gpuqd, client):
+    run_some(client, 1)
+    (row,) = documents(gpuqd, "report", "--per", "week", "--since", "today")["report"]
+    assert row["jobs"] >= 1
+    ended = gpuqd.run("report", "--per", "week", "--since", "now-3w")
+    assert ended.stdout.split()[0] == "WEEK" and time.strftime("%G-W%V") in ended.stdout
+    day = (time.mktime(time.strptime(row["begin"][:10], "%Y-%m-%d")), time.mktime(time.strptime(row["end"][:10], "%Y-%m-%d")))
+    assert day[1] - day[0] < 8 * 86400
+
+
 def test_a_report_sums_up(gpuqd, client):
     run_some(client, 3, label="summed")
     fail_one(client, label="summed")
@@ -324,7 +448,14 @@ def test_a_report_sums_up(gpuqd, client):
     (("history", "--csv", "--json"), "exclude each other"),
     (("history", "more"), "unexpected argument `more'"),
     (("report", "--by", "colour"), "--by `colour': expected user, group or label"),
-    (("report", "--per", "week"), "--per `week': expected day, month or all"),
+    (("history", "--state", "failed,lost"), "--state `lost': expected done, failed or cancelled"),
+    (("history", "--user", f"{os.getuid()},nobody-here"), "--user `nobody-here': this machine has no such user"),
+    (("history", "--user", ",".join(["1"] * 101)), "more than 100 users"),
+    (("history", "--job", "1.1,here"), "--job `here': not a job id"),
+    (("history", "-j", ",".join(["1"] * 101)), "more than 100 ids"),
+    (("history", "--device", "one"), "--device `one': expected a device number"),
+    (("report", "--device", "-1"), "--device `-1': expected a device number"),
+    (("report", "--per", "year"), "--per `year': expected day, week, month or all"),
     (("report", "--per", "day", "--since", "1970-01-02"), "at most 3660 days"),
 ])
 def test_wrong_options_are_told(gpuqd, arguments, words):

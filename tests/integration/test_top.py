@@ -118,11 +118,40 @@ def test_once_in_a_pipe_is_complete_and_plain(busy):
     ended = busy.run("top", "--once")
     assert ended.returncode == 0 and not ended.stderr and "\x1b" not in ended.stdout
     assert "40 waiting, 1 running" in ended.stdout
-    for heading in ("DEV", "UTIL", "TEMP", "POWER", "USER", "SHARE", "JOBS/S", "LABEL", "STATE"):
+    for heading in ("DEV", "UTIL", "TEMP", "POWER", "USER", "SHARE", "JOBS/S", "WAIT P50", "WAIT P99", "LIMIT", "LABEL", "STATE"):
         assert heading in ended.stdout
     assert re.search(rf"^ *{re.escape(busy.gate)} +\S+ +the gate +.* running$", ended.stdout, re.M)
     assert len(re.findall(rf" after \d+ .* waiting: depends on job {re.escape(busy.gate)}$", ended.stdout, re.M)) == 40
     assert busy.run("top", "--once", "-u", "12345").stdout.count(" after ") == 0
+
+
+def test_users_have_their_waits_and_the_limit_that_they_reach_first(start_gpuqd):
+    gpuqd = start_gpuqd(jobs=50)
+    client = gpuqd.connect()
+    module = client.load(kernels.BASIC)
+    client.run_well(Job().launch(module, "nothing"))
+    gate = kernels.GateJob(client, module)
+    for _ in range(39):
+        client.submit(Job(after=[gate.id]).launch(module, "nothing"))
+    until(lambda: client.status().queued == 39, "them to be there")
+    told = gpuqd.run("top", "--once").stdout
+    assert re.search(r"^\S+ .* [0-9.]+ [mun]?s +[0-9.]+ [mun]?s jobs 80% ", told, re.M), told
+    assert "device memory in buffers" not in told
+
+    told = gpuqd.run("top", "--once", "-u", os.getuid()).stdout
+    limits = re.findall(r"^(\w+) .*(?:gpuqd|jobs|host|device|loaded|size|GPU) ?", told[told.index("ALLOWED"):], re.M)
+    assert limits[0] == "jobs" and {"sessions", "device_bytes", "gpu_seconds"} <= set(limits), told
+    client.cancel(all=True)
+
+
+@pytest.mark.root
+def test_users_see_only_their_own_limits_and_root_all(start_gpuqd):
+    service = start_gpuqd(private=False, sessions=20)
+    with service.connect(uid=65001) as client, service.connect(uid=65002):
+        client.run_well(Job().launch(client.load(kernels.BASIC), "nothing"))
+        own, other = (re.search(rf"^{uid} .*$", service.run("top", "--once", uid=65001).stdout, re.M)[0] for uid in (65001, 65002))
+        assert "%" in own[20:] and "%" not in other[20:], (own, other)
+        assert "%" in re.search(r"^65002 .*$", service.run("top", "--once").stdout, re.M)[0][20:]
 
 
 @pytest.mark.parametrize("columns, rows", [(80, 24), (132, 40)])
@@ -134,6 +163,7 @@ def test_once_on_a_terminal_is_one_screen(busy, columns, rows):
     lines = told.split("\r\n")
     assert "\x1b" not in told and len(lines) <= rows and max(map(len, lines)) <= columns
     assert busy.gate in told and "depends on" in told
+    assert "WAIT P99 LIMIT" in told and ("GPU TIME" in told or columns == 80)
 
 
 def test_without_a_terminal_it_says_what_to_do(gpuqd):
@@ -176,7 +206,7 @@ def test_jobs_per_second_are_those_that_ended(gpuqd, client):
 
 def test_s_sorts_and_escape_and_arrows_are_harmless(gpuqd):
     with top(gpuqd) as terminal:
-        for order in ("share", "jobs", "name", "share"):
+        for order in ("share", "jobs", "wait", "name", "share"):
             terminal.shows(f"s sort ({order})")
             terminal.types("\x1b[A")
             terminal.types("s")

@@ -25,13 +25,33 @@ static const char *history_state(Gpuq__V1__State state) {
         return text ? text : "unknown";
 }
 
-static int history_state_bit(const char *state, uint32_t *ret_states) {
+/* Return: 0: there is no such state. */
+static uint32_t history_state_bit(const char *state, size_t n_state) {
         for (size_t i = 0; i < ARRAY_SIZE(history_states); i++)
-                if (history_states[i] && strcmp(history_states[i], state) == 0) {
-                        *ret_states = 1u << i;
-                        return 0;
-                }
-        return error_set(GPUQ_E_INVALID, "no jobs end in state \"%s\"", state);
+                if (history_states[i] && strlen(history_states[i]) == n_state &&
+                    strncmp(history_states[i], state, n_state) == 0)
+                        return 1u << i;
+        return 0;
+}
+
+/* Of a list with commas. */
+static int history_state_bits(const char *states, uint32_t *ret_states) {
+        uint32_t bits = 0;
+
+        for (;;) {
+                size_t n = strcspn(states, ",");
+                uint32_t bit = history_state_bit(states, n);
+
+                if (!bit)
+                        return error_set(GPUQ_E_INVALID, "no jobs end in state \"%.*s\"", (int)n,
+                                         states);
+                bits |= bit;
+                if (!states[n])
+                        break;
+                states += n + 1;
+        }
+        *ret_states = bits;
+        return 0;
 }
 
 static gpuq_spread history_spread(const Gpuq__V1__Spread *spread, uint64_t us) {
@@ -40,10 +60,18 @@ static gpuq_spread history_spread(const Gpuq__V1__Spread *spread, uint64_t us) {
         return (gpuq_spread){spread->median, spread->p95, spread->p99};
 }
 
+/* A row with spreads is of jobs that short ones share, even if there is only one. */
+static uint64_t history_submitted_ms(const Gpuq__V1__HistoryRow *row) {
+        uint64_t took_ms = (row->waited_us + row->ran_us) / 1000;
+
+        return row->waited || took_ms > row->at_ms ? 0 : row->at_ms - took_ms;
+}
+
 static gpuq_history_row history_row(const Gpuq__V1__HistoryRow *row, Block *block) {
         return (gpuq_history_row){
                 .id = row->id,
                 .at_ms = row->at_ms,
+                .submitted_ms = history_submitted_ms(row),
                 .uid = row->uid,
                 .gid = row->gid,
                 .label = block_text(block, row->label),
@@ -58,8 +86,8 @@ static gpuq_history_row history_row(const Gpuq__V1__HistoryRow *row, Block *bloc
                 .gpu_ns = row->gpu_ns,
                 .bytes = row->bytes,
                 .retries = row->retries,
-                .waited = history_spread(row->waited, row->waited_us),
-                .ran = history_spread(row->ran, row->ran_us),
+                .waited = history_spread(row->jobs > 1 ? row->waited : NULL, row->waited_us),
+                .ran = history_spread(row->jobs > 1 ? row->ran : NULL, row->ran_us),
         };
 }
 
@@ -104,9 +132,14 @@ static int history_get(gpuq_client *client, gpuq_history_query *query, gpuq_hist
         get.kernel = (char *)(query->kernel ? query->kernel : "");
         get.one_label = query->label != NULL;
         get.label = (char *)(query->label ? query->label : "");
+        get.uids = (uint32_t *)query->uids;
+        get.n_uids = query->n_uids;
+        get.ids = (uint64_t *)query->ids;
+        get.n_ids = query->n_ids;
+        get.device = query->device < 0 ? 0 : (uint32_t)query->device + 1;
         get.next_ms = query->next_ms;
         get.next_row = query->next_row;
-        r = query->state ? history_state_bit(query->state, &get.states) : 0;
+        r = query->state ? history_state_bits(query->state, &get.states) : 0;
         if (r < 0)
                 return r;
         r = call_run(client, GPUQ__V1__REQUEST__BODY_HISTORY_GET, &get,
@@ -183,22 +216,24 @@ static int report_get(gpuq_client *client, Gpuq__V1__ReportGet *get, gpuq_report
         return r < 0 ? r : report_new(reply->report, ret_report);
 }
 
-int gpuq_get_report(gpuq_client *client, gpuq_report_by by, int64_t uid, uint64_t since_ms,
-                    uint64_t until_ms, gpuq_report **ret_report) {
+int gpuq_get_report(gpuq_client *client, const gpuq_report_query *query, gpuq_report **ret_report) {
         Gpuq__V1__ReportGet get = GPUQ__V1__REPORT_GET__INIT;
         int r;
 
         r = client_enter_open(client);
         if (r < 0)
                 return r;
-        if (uid > UINT32_MAX)
+        if (query->uid > UINT32_MAX)
                 return client_leave(client, error_set(GPUQ_E_INVALID, "the uid is out of range"));
 
-        get.since_ms = since_ms;
-        get.until_ms = until_ms;
-        get.one_user = uid >= 0;
-        get.uid = uid < 0 ? 0 : (uint32_t)uid;
-        get.grouping = (Gpuq__V1__Grouping)by;
+        get.since_ms = query->since_ms;
+        get.until_ms = query->until_ms;
+        get.one_user = query->uid >= 0;
+        get.uid = query->uid < 0 ? 0 : (uint32_t)query->uid;
+        get.uids = (uint32_t *)query->uids;
+        get.n_uids = query->n_uids;
+        get.device = query->device < 0 ? 0 : (uint32_t)query->device + 1;
+        get.grouping = (Gpuq__V1__Grouping)query->by;
         return client_leave(client, report_get(client, &get, ret_report));
 }
 

@@ -97,6 +97,12 @@ static void status_fill_workers(gpuq_status *to, const Gpuq__V1__Status *from, B
         }
 }
 
+static gpuq_spread status_spread(const Gpuq__V1__Spread *from) {
+        if (!from)
+                return (gpuq_spread){0};
+        return (gpuq_spread){from->median, from->p95, from->p99};
+}
+
 static void status_fill_users(gpuq_status *to, const Gpuq__V1__Status *from, Block *block) {
         for (size_t i = 0; i < from->n_users; i++) {
                 const Gpuq__V1__UserStatus *user = from->users[i];
@@ -118,6 +124,8 @@ static void status_fill_users(gpuq_status *to, const Gpuq__V1__Status *from, Blo
                         .done = user->done,
                         .failed = user->failed,
                         .cancelled = user->cancelled,
+                        .has_waited = user->waited != NULL,
+                        .waited = status_spread(user->waited),
                 };
         }
 }

@@ -53,7 +53,7 @@ __attribute__((noinline)) static void accounting_add(Accounting *accounting, con
                 .n_jobs = 1,
                 .waited_us = end->waited_us,
                 .ran_us = end->ran_us,
-                .gpu_ns = job->cost.busy_ns,
+                .gpu_ns = job->cost.spent_ns + job->cost.busy_ns,
                 .n_bytes = job->work.n_moved,
                 .n_retries = job->retries,
                 .id = row_id(job),

@@ -24,6 +24,7 @@
 #define ARCHIVE_BYTES_MAX (1ull << 30) /* beyond that rows of the user with the most go */
 #define ARCHIVE_PRUNE     2000u        /* rows removed at a time */
 #define ARCHIVE_REPORT_MS 10000u       /* for one report */
+#define ARCHIVE_NAMED     100u         /* users or jobs that a query names */
 
 typedef struct Archive Archive;
 
@@ -38,6 +39,11 @@ enum {
 typedef struct ArchiveQuery {
         bool one_user;
         uint32_t uid;
+        uint32_t uids[ARCHIVE_NAMED];       /* unless one_user */
+        size_t n_uids;                      /* 0: all */
+        uint64_t ids[ARCHIVE_NAMED];        /* of single jobs */
+        size_t n_ids;                       /* 0: all */
+        uint32_t device;                    /* index + 1; 0: all */
         uint64_t since_ms;                  /* since 1970 */
         uint64_t until_ms;                  /* not included */
         uint32_t states;                    /* bits 1 << State; 0: all */

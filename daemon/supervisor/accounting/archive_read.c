@@ -91,11 +91,28 @@ static bool kernels_include(const char *kernels, const char *name) {
         }
 }
 
+/* Whose and where. */
+static bool page_names(const ArchiveQuery *query, sqlite3_stmt *statement) {
+        uint64_t id = column_number(statement, COLUMN_ID),
+                 uid = column_number(statement, COLUMN_UID);
+        bool has_id = !query->n_ids, has_uid = !query->n_uids;
+
+        for (size_t i = 0; i < query->n_ids && !has_id; ++i)
+                has_id = query->ids[i] == id;
+        for (size_t i = 0; i < query->n_uids && !has_uid; ++i)
+                has_uid = query->uids[i] == uid;
+        return has_id && has_uid &&
+               (!query->device ||
+                query->device == (uint32_t)(sqlite3_column_int(statement, COLUMN_DEVICE) + 1));
+}
+
 static bool page_wants(const ArchiveQuery *query, sqlite3_stmt *statement) {
         uint64_t at_ms = column_number(statement, COLUMN_AT);
 
         if (sqlite3_column_type(statement, COLUMN_WAITED_SKETCH) == SQLITE_NULL &&
             at_ms < query->since_ms)
+                return false;
+        if (!page_names(query, statement))
                 return false;
         if (query->states &&
             !(query->states & 1u << (sqlite3_column_int(statement, COLUMN_STATE) & 31)))
@@ -256,6 +273,18 @@ static int report_takes_long(void *userdata) {
         return clock_ms() > *(const uint64_t *)userdata;
 }
 
+/* "AND uid IN (1,2)", or nothing. */
+static void report_users(const ArchiveQuery *query, char *sql, size_t n_sql) {
+        size_t n = 0;
+
+        sql[0] = '\0';
+        for (size_t i = 0; i < query->n_uids; ++i)
+                n += (size_t)snprintf(sql + n, n_sql - n, "%s%u", i ? "," : "AND uid IN (",
+                                      query->uids[i]);
+        if (n)
+                snprintf(sql + n, n_sql - n, ")");
+}
+
 /* total() and not sum(), which fails if a number gets too large. */
 static int report_prepare(Archive *archive, const ArchiveQuery *query, sqlite3_stmt **ret) {
         static const char *const keys[][2] = {
@@ -263,15 +292,18 @@ static int report_prepare(Archive *archive, const ArchiveQuery *query, sqlite3_s
                 [GPUQ__V1__GROUPING__BY_GROUP] = {"0, gid, ''", "gid"},
                 [GPUQ__V1__GROUPING__BY_LABEL] = {"uid, 0, label", "uid, label"},
         };
-        char sql[600];
+        char users[16 + ARCHIVE_NAMED * 11], sql[600 + sizeof(users)];
 
+        report_users(query, users, sizeof(users));
         snprintf(sql, sizeof(sql),
                  "SELECT %s, total(n), total(n * (state = %d)), total(n * (state = %d)), "
                  "total(waited), total(ran), total(gpu), total(bytes), total(retries) FROM ends "
                  "WHERE at >= ?1 AND "
-                 "at < ?2 %s GROUP BY %s ORDER BY total(gpu) DESC LIMIT %u",
+                 "at < ?2 %s %s %s GROUP BY %s ORDER BY total(gpu) DESC LIMIT %u",
                  keys[query->grouping][0], JOB_FAILED, JOB_CANCELLED,
-                 query->one_user ? "AND uid = ?3" : "", keys[query->grouping][1], ARCHIVE_SUMS + 1);
+                 query->one_user ? "AND uid = ?3" : "", users,
+                 query->device ? "AND device = ?4" : "", keys[query->grouping][1],
+                 ARCHIVE_SUMS + 1);
         return sqlite3_prepare_v2(archive->db, sql, -1, ret, NULL);
 }
 
@@ -292,6 +324,8 @@ int archive_report(Archive *archive, const ArchiveQuery *query, uint8_t **ret_da
                 sqlite3_bind_int64(statement, 2, (int64_t)query->until_ms);
                 if (query->one_user)
                         sqlite3_bind_int64(statement, 3, query->uid);
+                if (query->device)
+                        sqlite3_bind_int64(statement, 4, query->device - 1);
                 sqlite3_progress_handler(archive->db, 10000, report_takes_long, &until_ms);
                 code = sums_fill(sums, statement);
                 sqlite3_progress_handler(archive->db, 0, NULL, NULL);

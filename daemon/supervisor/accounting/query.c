@@ -164,14 +164,24 @@ void accounting_forget(Accounting *accounting, const Session *session) {
 
 /* ---- requests -------------------------------------------------------------- */
 
-static Failure *query_whose(const Session *session, bool one_user, uint32_t uid,
+/* Only an administrator may name others than itself. */
+static Failure *query_whose(const Session *session, const uint32_t *uids, size_t n_uids,
                             ArchiveQuery *what) {
-        what->one_user = one_user || !session->peer.is_admin;
-        what->uid = one_user ? uid : (uint32_t)session->peer.uid;
-        if (what->uid == session->peer.uid || session->peer.is_admin)
+        if (n_uids > ARCHIVE_NAMED)
+                return failure_new(FAILURE_INVALID, "more than %u users", ARCHIVE_NAMED);
+        for (size_t i = 0; i < n_uids && !session->peer.is_admin; ++i)
+                if (uids[i] != session->peer.uid)
+                        return failure_new(
+                                FAILURE_DENIED,
+                                "only root and the admin group may see other users' history");
+        what->one_user = n_uids == 1 || !session->peer.is_admin;
+        what->uid = n_uids ? uids[0] : (uint32_t)session->peer.uid;
+        if (what->one_user)
                 return NULL;
-        return failure_new(FAILURE_DENIED,
-                           "only root and the admin group may see other users' history");
+        what->n_uids = n_uids;
+        if (n_uids)
+                memcpy(what->uids, uids, n_uids * sizeof(*uids));
+        return NULL;
 }
 
 static Failure *query_check(const Accounting *accounting) {
@@ -235,6 +245,12 @@ static Failure *history_read(const Session *session, const Gpuq__V1__HistoryGet 
         if (strlen(get->label) >= sizeof(what->label))
                 return failure_new(FAILURE_INVALID, "the label is longer than %u bytes",
                                    LIMIT_JOB_LABEL);
+        if (get->n_ids > ARCHIVE_NAMED)
+                return failure_new(FAILURE_INVALID, "more than %u ids", ARCHIVE_NAMED);
+        what->n_ids = get->n_ids;
+        if (get->n_ids)
+                memcpy(what->ids, get->ids, get->n_ids * sizeof(*get->ids));
+        what->device = get->device;
         snprintf(what->kernel, sizeof(what->kernel), "%s", get->kernel);
         snprintf(what->label, sizeof(what->label), "%s", get->label);
         what->has_label = get->one_label;
@@ -243,7 +259,8 @@ static Failure *history_read(const Session *session, const Gpuq__V1__HistoryGet 
         what->states = get->states;
         what->next_ms = query_time(get->next_ms);
         what->next_row = query_time(get->next_row);
-        return query_whose(session, get->one_user, get->uid, what);
+        return get->one_user ? query_whose(session, &get->uid, 1, what)
+                             : query_whose(session, get->uids, get->n_uids, what);
 }
 
 void accounting_on_history(Accounting *accounting, Session *session, uint32_t serial,
@@ -264,7 +281,9 @@ static Failure *report_read(const Session *session, const Gpuq__V1__ReportGet *g
         what->grouping = get->grouping;
         what->since_ms = query_time(get->since_ms);
         what->until_ms = get->until_ms ? query_time(get->until_ms) : INT64_MAX;
-        return query_whose(session, get->one_user, get->uid, what);
+        what->device = get->device;
+        return get->one_user ? query_whose(session, &get->uid, 1, what)
+                             : query_whose(session, get->uids, get->n_uids, what);
 }
 
 void accounting_on_report(Accounting *accounting, Session *session, uint32_t serial,

@@ -22,7 +22,6 @@
 #include <stdint.h>
 
 #include "jobs.h"
-#include "sketch.h"
 
 #define TALLY_SHORT_US     100000u
 #define TALLY_MINUTE_MS    60000u

@@ -88,6 +88,19 @@ static double report_usage(const User *user, uint64_t now_ns) {
         return usage;
 }
 
+/* Of the jobs that ended in the last minute. Return: NULL: there were none. */
+static Gpuq__V1__Spread *report_waits(const User *user, uint64_t now_ns, Gpuq__V1__Spread *to) {
+        Sketch waits;
+
+        if (!waits_read(&user->totals.waits, now_ns, &waits))
+                return NULL;
+        gpuq__v1__spread__init(to);
+        to->median = sketch_quantile(&waits, 0.5);
+        to->p95 = sketch_quantile(&waits, 0.95);
+        to->p99 = sketch_quantile(&waits, 0.99);
+        return to;
+}
+
 static void report_user_status(const User *user, double total, uint64_t now_ns,
                                Gpuq__V1__UserStatus *to) {
         gpuq__v1__user_status__init(to);
@@ -113,16 +126,18 @@ static int report_users(ReportStatus *report) {
         size_t n = HASH_COUNT(report->engine->users), i = 0;
         Gpuq__V1__UserStatus *users = report_take(report, n, sizeof(*users));
         Gpuq__V1__UserStatus **list = report_take(report, n, sizeof(*list));
+        Gpuq__V1__Spread *spreads = report_take(report, n, sizeof(*spreads));
         uint64_t now_ns = engine_now(report->engine);
         const User *user;
         double total = 0;
 
-        if (!users || !list)
+        if (!users || !list || !spreads)
                 return -ENOMEM;
         for (user = report->engine->users; user; user = user->hh.next)
                 total += report_recent(user, now_ns);
         for (user = report->engine->users; user; user = user->hh.next, ++i) {
                 report_user_status(user, total, now_ns, &users[i]);
+                users[i].waited = report_waits(user, now_ns, &spreads[i]);
                 list[i] = &users[i];
                 report->status.queued += user->n_waiting;
                 report->status.running += user->n_running;

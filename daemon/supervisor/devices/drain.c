@@ -163,11 +163,25 @@ static void drain_end(Device *device) {
                         drain_move(&engine->devices[i]);
 }
 
+/* Without a reason of its own a drain does not hide the one before it. */
+static void drain_say(const Device *device, const char *by, const char *reason,
+                      char text[static HEALTH_REASON_MAX]) {
+        const char *before = health_reason(&device->health);
+
+        if (*reason || !before)
+                snprintf(text, HEALTH_REASON_MAX, "drained by %s: %s", by,
+                         *reason ? reason : "no reason given");
+        else
+                snprintf(text, HEALTH_REASON_MAX, "drained by %s; before that %s", by, before);
+}
+
 bool drain_hold(Device *device, const char *by, const char *reason) {
         bool was_well = health_takes_jobs(&device->health);
         char text[HEALTH_REASON_MAX];
 
-        snprintf(text, sizeof(text), "drained by %s: %s", by, *reason ? reason : "no reason given");
+        if (device->health.is_held && !*reason)
+                return false;
+        drain_say(device, by, reason, text);
         health_hold(&device->health, text);
         drain_keep(device, DRAIN_KEY_HELD, device->health.hold_reason);
         drain_begin(device);

@@ -27,7 +27,7 @@ typedef struct DeviceMonitor DeviceMonitor;
 /**
  * drain_hold() - an administrator drains the device
  *
- * @by: the administrator, @reason: for people.
+ * @by: the administrator, @reason: for people; "": the reason of an earlier drain stays.
  *
  * Return: true: it took jobs until now.
  */

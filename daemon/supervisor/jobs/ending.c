@@ -193,6 +193,7 @@ static void ending_finish(Job *job, JobState state, Failure *failure) {
         job_set_state(job, state);
         ending_count(&job->user->totals, state);
         end = ending_of(job);
+        waits_add(&job->user->totals.waits, end.waited_us, job->clock.ended_ns);
         ending_remember(job, &end);
         ending_record(job, &end);
         if (job->engine->ends.observer)

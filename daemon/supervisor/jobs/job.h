@@ -199,6 +199,7 @@ typedef struct JobCost {
         uint64_t owed_ns;    /* of the expected time, not paid yet, see gate.c */
         uint64_t counted_ns; /* in its device's gate; 0: not in the gate */
         uint64_t busy_ns;    /* of its last try; set when it leaves the executor */
+        uint64_t spent_ns;   /* of the tries before */
         QuantaJob quantum;   /* of its domain's quanta */
         uint32_t n_beside;   /* most jobs in its worker at its start or end */
         uint16_t stream;     /* of its worker, where it ran: index + 1; 0: not known */

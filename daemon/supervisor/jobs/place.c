@@ -309,6 +309,8 @@ static void place_go_back(Job *job, bool alone) {
         bool was_sent = !job->delivery.is_queued;
 
         place_leave(job);
+        job->cost.spent_ns += job->cost.busy_ns;
+        job->cost.busy_ns = 0;
         job_note_retries(job, job->retries + was_sent);
         job->is_alone = alone;
         job->clock.started_ns = 0;

@@ -68,12 +68,13 @@ typedef struct UserBacklog {
         bool is_listed;                  /* in that list */
 } UserBacklog;
 
-/* Since the user was made. */
+/* Since the user was made, but for the waits. */
 typedef struct UserTotals {
         uint64_t gpu_ns;
         uint64_t n_done;
         uint64_t n_failed;
         uint64_t n_cancelled;
+        Waits waits; /* of jobs that ended in the last minute */
 } UserTotals;
 
 struct User {

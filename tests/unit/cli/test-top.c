@@ -111,7 +111,12 @@ static void devices_have_what_nvml_reads_else_what_gpuqd_knows(void **state) {
 }
 
 static void users_are_sorted_and_filtered(void **state) {
-        gpuq_user_status users[] = {{.uid = 1, .user = "ada", .share = 0.2, .queued = 5},
+        gpuq_user_status users[] = {{.uid = 1,
+                                     .user = "ada",
+                                     .share = 0.2,
+                                     .queued = 5,
+                                     .has_waited = true,
+                                     .waited = {.p99_us = 10}},
                                     {.uid = 2, .user = "bob", .share = 0.5, .queued = 1},
                                     {.uid = 3, .user = "cy", .share = 0.3, .running = 9}};
         gpuq_status status = status_of(users, 3, 1);
@@ -125,6 +130,11 @@ static void users_are_sorted_and_filtered(void **state) {
         text = written(&view);
         assert_order(text, "\ncy", "\nada");
         assert_order(text, "\nada", "\nbob");
+        free(text);
+        view.sort = TOP_SORT_WAIT;
+        text = written(&view);
+        assert_order(text, "\nada", "\ncy");
+        assert_order(text, "\ncy", "\nbob");
         free(text);
         view.sort = TOP_SORT_NAME;
         text = written(&view);
@@ -208,6 +218,65 @@ static void what_users_chose_cannot_speak_to_the_terminal(void **state) {
         free(text);
 }
 
+static void waits_and_the_limit_that_is_reached_first(void **state) {
+        gpuq_user_status users[] = {
+                {.uid = 1, .user = "ada", .has_waited = true, .waited = {704, 2000, 2500}},
+                {.uid = 2, .user = "bob"},
+        };
+        gpuq_user_limit limits[] = {
+                {.uid = 1, .key = "jobs", .limit = 100, .used = 30, .left = 70},
+                {.uid = 1, .key = "arena_bytes", .limit = 1000, .used = 100, .left = 100},
+                {.uid = 1, .key = "modules", .limit = UINT64_MAX, .used = 9, .left = UINT64_MAX},
+                {.uid = 2, .key = "jobs", .limit = 100, .left = 100},
+                {.uid = 2, .key = "detached_jobs"},
+        };
+        gpuq_status status = status_of(users, 2, 1);
+        TopView view = {.status = &status, .uid = TOP_ALL};
+        char *text;
+
+        status.limits = limits;
+        status.n_limits = ARRAY_SIZE(limits);
+        text = written(&view);
+        assert_text_has(text, "   704 us  2.50 ms arena_bytes 50% ");
+        assert_text_has(text, "        -        - -  ");
+        assert_null(strstr(text, "ALLOWED"));
+        free(text);
+
+        view.uid = 1;
+        text = written(&view);
+        assert_order(text, "\narena_bytes 100 B", "\njobs ");
+        assert_order(text, "\njobs ", "\nmodules ");
+        assert_text_has(text, "host memory in buffers\n");
+        free(text);
+}
+
+/* 80 columns are enough for what an administrator looks for, with the longest key. */
+static void users_fit_eighty_columns(void **state) {
+        gpuq_user_status user = {.uid = 1,
+                                 .user = "ada-of-the-long-name",
+                                 .share = 1,
+                                 .weight = 100,
+                                 .queued = 100000,
+                                 .running = 1024,
+                                 .done = 123456789,
+                                 .has_waited = true,
+                                 .waited = {1234567, 1234567, 1234567}};
+        gpuq_user_limit limit = {
+                .uid = 1, .key = "detached_bytes", .limit = 1, .used = 1, .left = 0};
+        gpuq_status status = status_of(&user, 1, 1);
+        TopView view = {.status = &status, .uid = TOP_ALL, .columns = 80};
+        char *text;
+
+        status.limits = &limit;
+        status.n_limits = 1;
+        text = written(&view);
+        for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+                assert_true(strcspn(line, "\n") <= 80);
+        assert_text_has(text, "detached_bytes 100%");
+        assert_text_has(text, "1.23 s");
+        free(text);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(rates_are_of_the_time_between_two_statuses),
@@ -215,6 +284,8 @@ int main(void) {
                 cmocka_unit_test(devices_have_what_nvml_reads_else_what_gpuqd_knows),
                 cmocka_unit_test(users_are_sorted_and_filtered),
                 cmocka_unit_test(running_jobs_come_first_and_users_in_their_order),
+                cmocka_unit_test(waits_and_the_limit_that_is_reached_first),
+                cmocka_unit_test(users_fit_eighty_columns),
                 cmocka_unit_test(what_users_chose_cannot_speak_to_the_terminal),
         };
 

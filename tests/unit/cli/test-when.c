@@ -57,6 +57,17 @@ static void days_have_the_length_that_they_have(void **state) {
         assert_int_equal(when_month((time_t)at("2026-12-31"), 1), at("2027-01-01"));
 }
 
+/* May 31, 2026 is a Sunday, and the first of January a Thursday. */
+static void weeks_begin_on_monday(void **state) {
+        assert_int_equal(when_week(NOW, 0), at("2026-05-25"));
+        assert_int_equal(when_week(NOW, 1), at("2026-06-01"));
+        assert_int_equal(when_week((time_t)at("2026-06-01"), 0), at("2026-06-01"));
+        assert_int_equal(when_week((time_t)at("2026-06-01"), 1), at("2026-06-08"));
+        assert_string_equal(when_show_week(NOW * 1000ull).text, "2026-W22");
+        assert_string_equal(when_show_week(at("2026-06-01") * 1000ull).text, "2026-W23");
+        assert_string_equal(when_show_week(at("2025-12-29") * 1000ull).text, "2026-W01");
+}
+
 static void times_are_shown_with_their_offset(void **state) {
         assert_string_equal(when_show(NOW * 1000ull).text, "2026-05-31 14:30:00");
         assert_string_equal(when_iso(NOW * 1000ull).text, "2026-05-31T14:30:00+02:00");
@@ -74,6 +85,7 @@ int main(void) {
                 cmocka_unit_test(times_ago_have_units),
                 cmocka_unit_test(nonsense_is_refused),
                 cmocka_unit_test(days_have_the_length_that_they_have),
+                cmocka_unit_test(weeks_begin_on_monday),
                 cmocka_unit_test(times_are_shown_with_their_offset),
         };
 

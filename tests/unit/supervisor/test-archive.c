@@ -19,6 +19,7 @@
 
 #define ALICE  1000u
 #define BOB    1001u
+#define CAROL  1002u
 #define MINUTE 1700000040000ull
 
 typedef struct Play {
@@ -214,6 +215,32 @@ static void a_query_selects(void **state) {
         assert_int_equal(count(*state, (ArchiveQuery){.until_ms = MINUTE + 2000}), 1);
 }
 
+static void a_query_names_users_jobs_and_a_device(void **state) {
+        TallyRow first = job(ALICE, "add", MINUTE), second = job(BOB, "add", MINUTE),
+                 third = job(CAROL, "add", MINUTE), nowhere = job(CAROL, "add", MINUTE);
+
+        second.id++;
+        second.device = 3;
+        nowhere.device = -1;
+        nowhere.id = third.id = 1;
+        write_single(*state, first);
+        write_single(*state, second);
+        write_single(*state, third);
+        write_single(*state, nowhere);
+        write_share(*state, BOB, 2);
+
+        assert_int_equal(count(*state, (ArchiveQuery){.uids = {ALICE, BOB}, .n_uids = 2}), 3);
+        assert_int_equal(count(*state, (ArchiveQuery){.uids = {CAROL}, .n_uids = 1}), 2);
+        assert_int_equal(count(*state, (ArchiveQuery){.ids = {first.id}, .n_ids = 1}), 1);
+        assert_int_equal(count(*state, (ArchiveQuery){.ids = {second.id, first.id}, .n_ids = 2}),
+                         2);
+        assert_int_equal(count(*state, (ArchiveQuery){.ids = {77}, .n_ids = 1}), 0);
+        assert_int_equal(count(*state, (ArchiveQuery){.device = 4}), 1);
+        assert_int_equal(count(*state, (ArchiveQuery){.device = 1}), 3);
+        assert_int_equal(count(*state, (ArchiveQuery){.device = 4, .ids = {first.id}, .n_ids = 1}),
+                         0);
+}
+
 /* Its minute began before. */
 static void a_row_of_several_jobs_is_in_its_whole_minute(void **state) {
         write_share(*state, ALICE, 5);
@@ -272,16 +299,49 @@ static void a_page_looks_at_a_bounded_number_of_rows(void **state) {
         page_free(history);
 }
 
-static Gpuq__V1__Report *read_report(Play *play, Gpuq__V1__Grouping grouping) {
-        ArchiveQuery query = {.grouping = grouping, .until_ms = INT64_MAX};
+static Gpuq__V1__Report *read_report_of(Play *play, ArchiveQuery query) {
         Gpuq__V1__Report *report;
         size_t n_data = 0;
         uint8_t *data;
 
+        query.until_ms = INT64_MAX;
         assert_int_equal(archive_report(play->archive, &query, &data, &n_data), 0);
         report = gpuq__v1__report__unpack(NULL, n_data, data);
         free(data);
         return report;
+}
+
+static Gpuq__V1__Report *read_report(Play *play, Gpuq__V1__Grouping grouping) {
+        return read_report_of(play, (ArchiveQuery){.grouping = grouping});
+}
+
+static void a_report_of_some_users_and_one_device(void **state) {
+        ArchiveQuery many = {.n_uids = ARCHIVE_NAMED};
+        TallyRow elsewhere = job(BOB, "add", MINUTE);
+        Gpuq__V1__Report *report;
+
+        elsewhere.device = 1;
+        write_single(*state, job(ALICE, "add", MINUTE));
+        write_single(*state, job(BOB, "add", MINUTE));
+        write_single(*state, elsewhere);
+        write_single(*state, job(CAROL, "add", MINUTE));
+
+        report = read_report_of(*state, (ArchiveQuery){.uids = {BOB, CAROL}, .n_uids = 2});
+        assert_int_equal(report->n_rows, 2);
+        assert_int_equal(report->rows[0]->uid, BOB);
+        assert_int_equal(report->rows[0]->jobs, 2);
+        gpuq__v1__report__free_unpacked(report, NULL);
+        report = read_report_of(*state, (ArchiveQuery){.device = 2});
+        assert_int_equal(report->n_rows, 1);
+        assert_int_equal(report->rows[0]->jobs, 1);
+        gpuq__v1__report__free_unpacked(report, NULL);
+
+        for (size_t i = 0; i < ARCHIVE_NAMED; ++i)
+                many.uids[i] = UINT32_MAX - (uint32_t)i;
+        many.uids[ARCHIVE_NAMED - 1] = ALICE;
+        report = read_report_of(*state, many);
+        assert_int_equal(report->n_rows, 1);
+        gpuq__v1__report__free_unpacked(report, NULL);
 }
 
 static void a_report_sums_up(void **state) {
@@ -378,10 +438,12 @@ int main(void) {
                 TEST(shares_of_a_minute_add_up_in_one_row),
                 TEST(several_jobs_have_no_id),
                 TEST(a_query_selects),
+                TEST(a_query_names_users_jobs_and_a_device),
                 TEST(a_row_of_several_jobs_is_in_its_whole_minute),
                 TEST(many_rows_come_in_pages),
                 TEST(a_page_looks_at_a_bounded_number_of_rows),
                 TEST(a_report_sums_up),
+                TEST(a_report_of_some_users_and_one_device),
                 TEST(old_rows_go),
                 TEST(a_file_that_is_too_large_loses_rows_of_the_user_with_the_most),
                 TEST(only_its_user_can_read_the_file),

@@ -89,6 +89,25 @@ static void assert_says(const char *text, const char *words) {
 
 /* ---- by an administrator --------------------------------------------------- */
 
+static void a_reason_stays_until_another_is_given(void **state) {
+        FakeClient *admin = admin_of(*state);
+
+        ask_drain(admin, 0, "a new fan");
+        expect_drained(admin, true, 0);
+        ask_drain(admin, 0, "");
+        expect_drained(admin, false, 0);
+        assert_says(fake_device_status(admin, 0)->state, ": a new fan");
+        ask_drain(admin, 0, "a new board");
+        expect_drained(admin, false, 0);
+        assert_says(fake_device_status(admin, 0)->state, ": a new board");
+        ask_resume(admin, 0);
+        expect_drained(admin, true, 0);
+        ask_drain(admin, 0, "");
+        expect_drained(admin, true, 0);
+        assert_says(fake_device_status(admin, 0)->state, ": no reason given");
+        fake_client_close(admin);
+}
+
 static void only_an_administrator_drains_and_resumes(void **state) {
         FakeClient *client = fake_client(*state, FAKE_UID), *admin = admin_of(*state);
 
@@ -302,6 +321,23 @@ static void alone_on_the_machine_its_jobs_wait_until_it_is_well(void **state) {
         fake_wait(fake, is_well, fake);
         fake_end(fake_worker(fake, 1, 1), id, 0);
         fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
+        fake_client_close(client);
+}
+
+static void an_administrator_without_a_reason_does_not_hide_it(void **state) {
+        Fake *fake = *state;
+        FakeClient *client = fake_client(fake, FAKE_UID);
+
+        fake->start_error = fake->check_error = "CUDA_ERROR_NO_DEVICE";
+        fake->start_broken = true;
+        (void)fake_submit(client, (FakeJob){.device = 1});
+        fake_turn(fake);
+        assert_false(is_well(fake));
+        drain(fake, 0, "");
+        assert_says(fake_device_status(client, 0)->state,
+                    "; before that drained automatically: CUDA_ERROR_NO_DEVICE");
+        drain(fake, 0, "a new fan");
+        assert_says(fake_device_status(client, 0)->state, ": a new fan");
         fake_client_close(client);
 }
 
@@ -555,6 +591,7 @@ static void who_cancels_in_a_loop_is_slowed_down(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                TEST(a_reason_stays_until_another_is_given),
                 TEST(only_an_administrator_drains_and_resumes),
                 TEST(what_runs_ends_and_what_named_the_device_waits_and_says_why),
                 TEST(what_left_the_choice_goes_to_another_device),
@@ -564,6 +601,7 @@ int main(void) {
                 TEST(an_idle_worker_of_it_goes),
                 TEST(a_supervisor_that_follows_knows_what_was_drained),
                 TEST(a_check_confirms_and_the_job_goes_elsewhere),
+                TEST_ONE(an_administrator_without_a_reason_does_not_hide_it),
                 TEST_ONE(alone_on_the_machine_its_jobs_wait_until_it_is_well),
                 TEST_ONE(one_users_trouble_is_not_the_devices),
                 TEST_ONE(when_the_hardware_fails_no_job_is_to_blame),

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "util/macro.h"
 #include "util/near.h"
 
 static const char *nearest(const char *word) {
@@ -38,11 +39,42 @@ static void another_word_is_not(void **state) {
                 "a_name_that_is_far_longer_than_every_one_of_those_that_were_offered_here"));
 }
 
+static const char *verb_near(const char *word) {
+        static const char *const verbs[] = {
+                "status", "top",   "kernels", "run",    "queue",   "explain", "trace",  "cancel",
+                "wait",   "fetch", "history", "report", "metrics", "drain",   "resume", "doctor"};
+        Near near = near_to(word);
+
+        for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+                near_offer(&near, verbs[i]);
+        return near.found;
+}
+
+static void slips_are_measured_by_the_length_of_the_word(void **state) {
+        static const char *const pairs[][2] = {
+                {"stauts", "status"},   {"sttaus", "status"},    {"xtatus", "status"},
+                {"quue", "queue"},      {"que", "queue"},        {"rnu", "run"},
+                {"urn", "run"},         {"tpo", "top"},          {"wiat", "wait"},
+                {"histroy", "history"}, {"hsitorry", "history"}, {"cancle", "cancel"},
+                {"repotr", "report"},   {"doktor", "doctor"},    {"metric", "metrics"},
+        };
+        static const char *const others[] = {"quit", "exit",  "stop",  "list",   "log",  "ps",
+                                             "rm",   "start", "kill",  "show",   "jobs", "sum",
+                                             "fun",  "train", "brain", "strain", "init"};
+
+        for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+                assert_string_equal(verb_near(pairs[i][0]), pairs[i][1]);
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                if (verb_near(others[i]))
+                        fail_msg("`%s' is not near `%s'", others[i], verb_near(others[i]));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_slip_or_two_are_near),
                 cmocka_unit_test(a_beginning_is_near),
                 cmocka_unit_test(another_word_is_not),
+                cmocka_unit_test(slips_are_measured_by_the_length_of_the_word),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,12 +108,16 @@ class WorkerStatus(ctypes.Structure):
                 ("counters", WorkerCounters), ("express", c_uint)]
 
 
+class Spread(ctypes.Structure):
+    _fields_ = [("median_us", c_uint64), ("p95_us", c_uint64), ("p99_us", c_uint64)]
+
+
 class UserStatus(ctypes.Structure):
     _fields_ = [("uid", c_uint32), ("user", c_char_p), ("weight", c_double), ("share", c_double),
                 ("gpu_seconds", c_double), ("sessions", c_uint), ("queued", c_uint), ("running", c_uint),
                 ("modules", c_uint), ("arena_bytes", c_uint64), ("device_bytes", c_uint64),
                 ("usage_seconds", c_double), ("window_seconds", c_double), ("done", c_uint64), ("failed", c_uint64),
-                ("cancelled", c_uint64)]
+                ("cancelled", c_uint64), ("has_waited", c_bool), ("waited", Spread)]
 
 
 class UserLimit(ctypes.Structure):

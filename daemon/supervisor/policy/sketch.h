@@ -9,6 +9,7 @@
  * to about 10 %. Sketches of the same thing can be added. Pure.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,10 @@ static inline void sketch_add(Sketch *sketch, uint64_t us) {
         sketch->counts[sketch_class(us)]++;
 }
 
+/** sketch_add_all() - count what another one counted. */
+void sketch_add_all(Sketch *sketch, const Sketch *other);
+/** sketch_is_empty() - it counted nothing. */
+bool sketch_is_empty(const Sketch *sketch);
 /** sketch_quantile() - the duration that a part @q of all did not exceed; 0 for an empty one. */
 uint64_t sketch_quantile(const Sketch *sketch, double q);
 /** sketch_pack() - Return: bytes written. */

@@ -3,6 +3,18 @@
 
 #include <string.h>
 
+void sketch_add_all(Sketch *sketch, const Sketch *other) {
+        for (unsigned i = 0; i < SKETCH_CLASSES; ++i)
+                sketch->counts[i] += other->counts[i];
+}
+
+bool sketch_is_empty(const Sketch *sketch) {
+        for (unsigned i = 0; i < SKETCH_CLASSES; ++i)
+                if (sketch->counts[i])
+                        return false;
+        return true;
+}
+
 /* The middle of its durations. */
 static uint64_t sketch_middle(unsigned class) {
         unsigned power = class >> 2;

@@ -56,19 +56,48 @@ static uint64_t choice_start_ns(const User *user, uint64_t now_ns) {
         return CHOICE_START_NS - MIN(CHOICE_START_NS, pressed_ns / CHOICE_PATIENCE);
 }
 
+/* By how much what is left of its jobs differs from their load, which counts them from their start. */
+static int64_t choice_late_ns(const Executor *executor, uint64_t now_ns) {
+        const Job *first = executor ? TAILQ_FIRST(&executor->inflight) : NULL;
+        uint64_t load_ns, elapsed_ns;
+        bool is_known;
+
+        if (!first)
+                return 0;
+        is_known = !first->cost.is_unknown;
+        load_ns = first->cost.expected_ns + (is_known ? 0 : PLACEMENT_UNKNOWN_NS);
+        elapsed_ns = now_ns - MAX(first->clock.started_ns, executor->last_end_ns);
+        return (int64_t)placement_left_ns(load_ns, elapsed_ns, is_known) - (int64_t)load_ns;
+}
+
+/* Once in a turn of the loop, and again if a job has ended. */
+static void choice_look_late(Device *device, uint64_t now_ns) {
+        const Slot *slot;
+
+        if (device->late_at_ns == now_ns)
+                return;
+        device->late_at_ns = now_ns;
+        device->late_ns = 0;
+        for (slot = device->engine->slots; slot; slot = slot->hh.next)
+                if (slot->device == device)
+                        device->late_ns += choice_late_ns(slot->executor, now_ns) +
+                                           choice_late_ns(slot->express, now_ns);
+}
+
+/* What all users' jobs there will probably still take. */
+static uint64_t choice_work_ns(Device *device, uint64_t now_ns) {
+        choice_look_late(device, now_ns);
+        return (uint64_t)MAX((int64_t)device->load_ns + device->late_ns, 0);
+}
+
 static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         Slot *slot = choice_slot(device, user);
-        uint64_t cost_ns = device->load_ns;
-        Executor *executor;
+        uint64_t cost_ns = choice_work_ns(device, now_ns);
 
         if (slot && !choice_can_start(slot, now_ns))
                 cost_ns += CHOICE_BROKEN_NS;
         if (!slot || !slot->executor)
-                return cost_ns + choice_start_ns(user, now_ns);
-
-        executor = slot->executor;
-        if (!TAILQ_EMPTY(&executor->inflight))
-                cost_ns += now_ns - TAILQ_FIRST(&executor->inflight)->clock.started_ns;
+                cost_ns += choice_start_ns(user, now_ns);
         return cost_ns;
 }
 

@@ -39,6 +39,8 @@ struct Lane {
         TAILQ_ENTRY(Lane) awake_link; /* payer->awake */
         bool is_awake;
         Queue queue;
+        uint64_t load_ns;           /* its part of the device's load */
+        uint32_t n_unknown;         /* jobs of unknown duration in it */
         uint32_t n_homes;           /* of its user's submitters */
         uint64_t busy_ns;           /* when a job came while its user had no other */
         LIST_ENTRY(Lane) slot_link; /* slot->lanes */
@@ -58,7 +60,9 @@ struct Device {
 
         FairShare *share;
         Quanta quanta;
-        uint64_t load_ns;    /* expected time of jobs that are queued or running */
+        uint64_t load_ns;    /* expected time of jobs that are queued or running, see placement.h */
+        uint64_t late_at_ns; /* when `late_ns` was computed; 0: it is out of date */
+        int64_t late_ns;     /* by how much the load differs from what is left, see choice.c */
         uint64_t counted_ns; /* the part of it that is in the gate */
         uint32_t n_queued;
         uint32_t n_awake; /* lanes */

@@ -201,6 +201,7 @@ typedef struct JobCost {
         uint32_t n_beside;   /* most jobs in its worker at its start or end */
         uint16_t stream;     /* of its worker, where it ran: index + 1; 0: not known */
         bool is_long;        /* expected to outlast the quantum */
+        bool is_unknown;     /* no job of its class has ended yet */
         bool is_bounding;    /* counted in executor->short_ns */
 } JobCost;
 

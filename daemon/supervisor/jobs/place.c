@@ -64,16 +64,38 @@ static uint64_t place_expected_ns(const Job *job) {
         return MIN(learnt_ns, PLACE_COPY_NS + job->work.n_data);
 }
 
+/* Jobs of unknown duration count once more, all together. */
+static void place_count(const Job *job) {
+        Lane *lane = job_lane(job);
+        uint64_t load_ns = job->cost.expected_ns;
+
+        if (job->cost.is_unknown && !lane->n_unknown++)
+                load_ns += PLACEMENT_UNKNOWN_NS;
+        lane->load_ns += load_ns;
+        lane->device->load_ns += load_ns;
+}
+
+static void place_uncount(const Job *job) {
+        Lane *lane = job_lane(job);
+        uint64_t load_ns = job->cost.expected_ns;
+
+        if (job->cost.is_unknown && !--lane->n_unknown)
+                load_ns += PLACEMENT_UNKNOWN_NS;
+        lane->load_ns -= load_ns;
+        lane->device->load_ns -= load_ns;
+}
+
 static void place_load(Job *job, Device *device) {
         job->device = device;
         job->cost.expected_ns = place_expected_ns(job);
+        job->cost.is_unknown = !duration_is_known(job->cost.expected_ns);
         job->cost.is_long = job->cost.expected_ns > engine_inflight_ns(job->engine);
-        device->load_ns += job->cost.expected_ns;
+        place_count(job);
         device->n_queued++;
 }
 
 static void place_unload(Job *job) {
-        job->device->load_ns -= job->cost.expected_ns;
+        place_uncount(job);
         job->device->n_queued--;
 }
 
@@ -252,7 +274,7 @@ static void place_started(Job *job, Executor *executor) {
         job->clock.started_ns = engine_now(job->engine);
         job_set_state(job, JOB_RUNNING);
         device->n_running++;
-        device->load_ns += job->cost.expected_ns;
+        place_count(job);
         gate_enter(device, job);
         job->cost.owed_ns = job->cost.expected_ns;
         fairshare_charge(device->share, &lane->payer->share, job->cost.expected_ns,
@@ -296,7 +318,8 @@ void place_leave(Job *job) {
         user_add_gpu_time(job->user, unpaid_ns, now_ns);
         job->cost.n_beside = MAX(job->cost.n_beside, job->executor->n_inflight);
         device->gpu_ns += unpaid_ns;
-        device->load_ns -= job->cost.expected_ns;
+        place_uncount(job);
+        device->late_at_ns = 0;
         device->n_running--;
         gate_leave(device, job, now_ns);
         inflight_remove(job->executor, job);

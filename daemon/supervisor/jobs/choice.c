@@ -70,7 +70,7 @@ static int64_t choice_late_ns(const Executor *executor, uint64_t now_ns) {
         return (int64_t)placement_left_ns(load_ns, elapsed_ns, is_known) - (int64_t)load_ns;
 }
 
-/* Once in a turn of the loop, and again if a job has ended. */
+/* Once in a turn of the loop, and again if a long job has ended. */
 static void choice_look_late(Device *device, uint64_t now_ns) {
         const Slot *slot;
 
@@ -85,9 +85,26 @@ static void choice_look_late(Device *device, uint64_t now_ns) {
 }
 
 /* What all users' jobs there will probably still take. */
-static uint64_t choice_work_ns(Device *device, uint64_t now_ns) {
+uint64_t choice_work_ns(Device *device, uint64_t now_ns) {
         choice_look_late(device, now_ns);
         return (uint64_t)MAX((int64_t)device->load_ns + device->late_ns, 0);
+}
+
+static int64_t choice_late_of_ns(const Executor *executor, const User *user, uint64_t now_ns) {
+        const Job *first = executor ? TAILQ_FIRST(&executor->inflight) : NULL;
+
+        return first && first->user == user ? choice_late_ns(executor, now_ns) : 0;
+}
+
+uint64_t choice_own_ns(const Device *device, const User *user, uint64_t now_ns) {
+        const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
+        int64_t own_ns;
+
+        if (!lane)
+                return 0;
+        own_ns = (int64_t)lane->load_ns + choice_late_of_ns(lane->slot->executor, user, now_ns) +
+                 choice_late_of_ns(lane->slot->express, user, now_ns);
+        return (uint64_t)MAX(own_ns, 0);
 }
 
 static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
@@ -143,6 +160,12 @@ static uint64_t choice_penalty_ns(const Device *device, const User *user) {
         if (!choice_is_free(user) && !choice_may_use(user, device->index))
                 return CHOICE_DENIED_NS;
         return health_takes_jobs(&device->health) ? 0 : CHOICE_DRAINED_NS;
+}
+
+bool choice_takes(Device *device, User *user, uint64_t now_ns) {
+        const Slot *slot = choice_slot(device, user);
+
+        return !choice_penalty_ns(device, user) && (!slot || choice_can_start(slot, now_ns));
 }
 
 /* Of the user's submitters who have their memory there, and of the memory that anybody has there. */

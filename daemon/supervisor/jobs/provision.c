@@ -245,8 +245,11 @@ void provision_module(Module *module) {
 /* There may be as many as their user has jobs, and the failure a compiler's log: the first one gets all
  * of it, and they end in parts. */
 static void provision_fail_parked(Instance *instance, const Failure *failure) {
-        Job *job = TAILQ_FIRST(&instance->parked);
+        Job *job, *next;
 
+        TAILQ_FOREACH_SAFE (job, &instance->parked, link, next)
+                (void)place_go_home(job);
+        job = TAILQ_FIRST(&instance->parked);
         if (job)
                 ending_fail(job, failure_copy(failure));
         while ((job = TAILQ_FIRST(&instance->parked)))
@@ -365,6 +368,8 @@ bool provision_step(Slot *slot) {
         if (job) {
                 slot->n_giving_up--;
                 slot->engine->n_steps += job_steps(job);
+                if (place_go_home(job))
+                        return true;
                 ending_fail(job, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
                                              slot->device->index, provision_why(slot)));
                 return true;

@@ -4,6 +4,7 @@
  */
 #include "fake.h"
 
+#include "arena.h"
 #include "device.h"
 #include "executor.h"
 #include "slot.h"
@@ -135,6 +136,237 @@ static void a_job_counts_with_what_is_left_of_it(void **state) {
         fake_free(fake);
 }
 
+/* ---- jobs on device memory ------------------------------------------------- */
+
+#define DEVICE  GPUQ__V1__PLACE__DEVICE
+#define HOST    GPUQ__V1__PLACE__HOST
+#define IN      GPUQ__V1__DIRECTION__IN
+#define INOUT   GPUQ__V1__DIRECTION__INOUT
+#define N_BYTES 4096u
+
+/* A user with both workers, whose jobs are short, but for some that take 10 s and read host memory. */
+typedef struct World {
+        Fake *fake;
+        FakeClient *client;
+        FakeJob slow;
+        FakeJob job; /* reads its data on device 0 */
+} World;
+
+static Job *job_of(World *world, uint64_t id) {
+        Job *job = job_find(&world->fake->supervisor->engine, id);
+
+        assert_non_null(job);
+        return job;
+}
+
+/* Submits one, ends it, and has its kind learnt. */
+static void teach(World *world, FakeJob job, uint64_t ns) {
+        uint64_t id = fake_submit(world->client, job), class;
+        FakeWorker *worker;
+        User *user;
+
+        fake_turn(world->fake);
+        worker = its_worker(world->fake, FAKE_UID, device_of(world->fake, id));
+        class = job_of(world, id)->cost.class;
+        user = job_of(world, id)->user;
+        fake_end(worker, id, 0);
+        fake_expect_end(world->client, id, DONE, 0, NULL);
+        for (unsigned i = 0; i < 100; ++i)
+                duration_learn(user->duration, class, ns, 1, ns);
+}
+
+static int set_up(void **state) {
+        World *world = calloc(1, sizeof(*world));
+
+        fake_peers = 3;
+        world->fake = fake_new(2, NULL);
+        world->client = client_with_module(world->fake, FAKE_UID);
+        warm(world->client, FAKE_UID);
+        world->job = (FakeJob){
+                .arena = fake_arena(world->client, DEVICE, N_BYTES),
+                .length = N_BYTES,
+                .direction = IN,
+        };
+        world->slow = (FakeJob){
+                .arena = fake_arena(world->client, HOST, 64),
+                .length = 64,
+                .direction = IN,
+                .device = 1,
+        };
+        assert_int_equal(
+                arena_find(&world->fake->supervisor->engine, world->job.arena)->device->index, 0);
+        teach(world, world->slow, 10 * SECOND);
+        teach(world, world->job, MS);
+        *state = world;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        World *world = *state;
+
+        fake_peers = 0;
+        fake_client_close(world->client);
+        fake_free(world->fake);
+        free(world);
+        return 0;
+}
+
+static void a_job_leaves_its_data_for_an_idle_device(void **state) {
+        World *world = *state;
+        uint64_t id;
+
+        assert_int_equal(device_of(world->fake, fake_submit(world->client, world->job)), 0);
+        fake_submit(world->client, world->slow);
+        id = fake_submit(world->client, world->job);
+        assert_int_equal(device_of(world->fake, id), 1);
+        assert_true(job_of(world, id)->cost.is_away);
+        fake_end(its_worker(world->fake, FAKE_UID, 1), id, 0);
+        fake_expect_end(world->client, id, DONE, 0, NULL);
+}
+
+static void a_job_that_names_its_device_stays(void **state) {
+        World *world = *state;
+        FakeJob named = world->job;
+
+        named.device = 1;
+        fake_submit(world->client, world->slow);
+        assert_int_equal(device_of(world->fake, fake_submit(world->client, named)), 0);
+}
+
+static void a_job_stays_if_the_other_device_has_much_to_do(void **state) {
+        World *world = *state;
+        FakeJob there = world->slow;
+
+        there.device = 2;
+        fake_submit(world->client, world->slow);
+        fake_submit(world->client, there);
+        assert_int_equal(device_of(world->fake, fake_submit(world->client, world->job)), 0);
+}
+
+static void a_job_stays_where_the_device_of_its_data_is_drained(void **state) {
+        World *world = *state;
+        Device *home = &world->fake->supervisor->engine.devices[0];
+
+        fake_submit(world->client, world->slow);
+        home->health.is_held = true;
+        assert_int_equal(device_of(world->fake, fake_submit(world->client, world->job)), 0);
+        home->health.is_held = false;
+}
+
+static void a_job_stays_where_devices_do_not_share_atomic_operations(void **state) {
+        World *world = *state;
+
+        world->fake->supervisor->engine.devices[1].near = 0;
+        fake_submit(world->client, world->slow);
+        assert_int_equal(device_of(world->fake, fake_submit(world->client, world->job)), 0);
+}
+
+static void a_job_stays_behind_one_that_is_in_flight_with_its_data(void **state) {
+        World *world = *state;
+        FakeJob writes = world->job;
+        uint64_t first, second;
+
+        writes.direction = INOUT;
+        first = fake_submit(world->client, writes);
+        fake_submit(world->client, world->slow);
+        second = fake_submit(world->client, writes);
+        assert_int_equal(device_of(world->fake, first), 0);
+        assert_int_equal(device_of(world->fake, second), 0);
+}
+
+static void a_job_behind_one_that_went_away_goes_there_only_while_that_pays(void **state) {
+        World *world = *state;
+        FakeJob writes = world->job;
+        uint64_t slow, ids[3];
+
+        writes.direction = INOUT;
+        slow = fake_submit(world->client, world->slow);
+        ids[0] = fake_submit(world->client, writes);
+        ids[1] = fake_submit(world->client, writes);
+        assert_int_equal(device_of(world->fake, ids[0]), 1);
+        assert_int_equal(device_of(world->fake, ids[1]), 1);
+
+        /* Now nothing waits where the data are: the next one waits for the ends of those before it. */
+        fake_end(its_worker(world->fake, FAKE_UID, 0), slow, 0);
+        fake_expect_end(world->client, slow, DONE, 0, NULL);
+        ids[2] = fake_submit(world->client, writes);
+        assert_null(job_of(world, ids[2])->device);
+        for (unsigned i = 0; i < 2; ++i)
+                fake_end(its_worker(world->fake, FAKE_UID, 1), ids[i], 0);
+        fake_expect_end(world->client, ids[1], DONE, 0, NULL);
+        assert_int_equal(device_of(world->fake, ids[2]), 0);
+}
+
+static void a_job_that_was_slow_elsewhere_stays_the_next_time(void **state) {
+        World *world = *state;
+        uint64_t id;
+
+        fake_submit(world->client, world->slow);
+        id = fake_submit(world->client, world->job);
+        assert_int_equal(device_of(world->fake, id), 1);
+        for (unsigned i = 0; i < 100; ++i)
+                duration_learn(job_of(world, id)->user->duration,
+                               job_away_class(job_of(world, id)->cost.class), 20 * SECOND, 1,
+                               20 * SECOND);
+        fake_end(its_worker(world->fake, FAKE_UID, 1), id, 0);
+        fake_expect_end(world->client, id, DONE, 0, NULL);
+        assert_int_equal(device_of(world->fake, fake_submit(world->client, world->job)), 0);
+}
+
+static void a_job_goes_back_if_the_other_worker_cannot_use_its_data(void **state) {
+        World *world = *state;
+        uint64_t id;
+
+        fake_submit(world->client, world->slow);
+        id = fake_submit(world->client, world->job);
+        fake_say(its_worker(world->fake, FAKE_UID, 1),
+                 (WorkerMessage){
+                         {.kind = FROM_WORKER_ENDS,
+                          .code = GPUQ__V1__CODE__E_MEMORY,
+                          .n_items = 1,
+                          .detail = true},
+                         .text = "cannot map it",
+                         .items = &(WorkerEnd){.id = id},
+                 },
+                 -1);
+        fake_turn(world->fake);
+        assert_int_equal(device_of(world->fake, id), 0);
+        assert_int_equal(job_of(world, id)->retries, 0);
+}
+
+static void a_job_goes_back_if_its_module_does_not_load_there(void **state) {
+        World *world = *state;
+        FakeWorker *worker = its_worker(world->fake, FAKE_UID, 1);
+        uint64_t id;
+
+        fake_module(world->client); /* loaded on device 0, by the worker that has least to do */
+        fake_submit(world->client, world->slow);
+        world->fake->hold_modules = true;
+        id = fake_submit(world->client, world->job);
+        assert_int_equal(device_of(world->fake, id), 1);
+        fake_turn(world->fake);
+        fake_release_modules(world->fake, worker, GPUQ__V1__CODE__E_MEMORY);
+        fake_turn(world->fake);
+        assert_int_equal(device_of(world->fake, id), 0);
+}
+
+static void jobs_go_back_if_the_other_worker_faults(void **state) {
+        World *world = *state;
+        uint64_t ids[2];
+
+        fake_submit(world->client, world->slow);
+        for (unsigned i = 0; i < 2; ++i) {
+                ids[i] = fake_submit(world->client, world->job);
+                assert_int_equal(device_of(world->fake, ids[i]), 1);
+        }
+        fake_die(world->fake, its_worker(world->fake, FAKE_UID, 1));
+        fake_turn(world->fake);
+        for (unsigned i = 0; i < 2; ++i)
+                assert_int_equal(device_of(world->fake, ids[i]), 0);
+}
+
+#define AWAY(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(
@@ -142,6 +374,17 @@ int main(void) {
                 cmocka_unit_test(jobs_known_to_be_short_share_the_worker_that_there_is),
                 cmocka_unit_test(a_job_that_another_user_runs_for_long_counts),
                 cmocka_unit_test(a_job_counts_with_what_is_left_of_it),
+                AWAY(a_job_leaves_its_data_for_an_idle_device),
+                AWAY(a_job_that_names_its_device_stays),
+                AWAY(a_job_stays_if_the_other_device_has_much_to_do),
+                AWAY(a_job_stays_where_the_device_of_its_data_is_drained),
+                AWAY(a_job_stays_where_devices_do_not_share_atomic_operations),
+                AWAY(a_job_stays_behind_one_that_is_in_flight_with_its_data),
+                AWAY(a_job_behind_one_that_went_away_goes_there_only_while_that_pays),
+                AWAY(a_job_that_was_slow_elsewhere_stays_the_next_time),
+                AWAY(a_job_goes_back_if_the_other_worker_cannot_use_its_data),
+                AWAY(a_job_goes_back_if_its_module_does_not_load_there),
+                AWAY(jobs_go_back_if_the_other_worker_faults),
         };
 
         return cmocka_run_group_tests_name("placement", tests, NULL, NULL);

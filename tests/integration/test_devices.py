@@ -205,7 +205,7 @@ def test_long_jobs_that_nobody_knows_to_be_long_are_divided(own_gpuqd):
     ids = [client.submit(Job().launch(module, "forever", [Out(client.arena(4))])) for _ in range(3)]
     until(lambda: all(client.queue()[job].state == pb.RUNNING for job in ids), "all of them to run")
     client.cancel(*ids)
-    assert sorted(client.wait(job).device for job in ids) == [0, 0, 1]
+    assert {client.wait(job).device for job in ids} == {0, 1}
 
 
 # ---- jobs whose data are on a device that has much to do ----

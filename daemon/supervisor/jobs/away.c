@@ -123,9 +123,15 @@ static bool away_has_memory(const Device *device) {
         return used_bytes <= device->memory_total - device->memory_total / AWAY_FREE_PART;
 }
 
+static bool away_has_worker(const Job *job, const Device *device) {
+        const Slot *slot = slot_find(job->engine, job->user, device);
+
+        return (slot && slot->executor) || user_may_charge(job->user, USER_WORKERS, 1);
+}
+
 static bool away_may_go(const Job *job, Device *device, uint64_t now_ns) {
         return choice_takes(device, job->user, now_ns) && away_has_memory(device) &&
-               away_is_near(job, device);
+               away_has_worker(job, device) && away_is_near(job, device);
 }
 
 /* With each job on device memory, so what most often decides comes first. */

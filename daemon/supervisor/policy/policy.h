@@ -6,8 +6,8 @@
  * Policy: the room's public header
  *
  * Owns the decisions: which user and job run next (fair share, queue, quanta), a job's expected
- * time (duration), what a job costs on each device (placement), the order that a session's buffers impose (order), whether a device may be used
- * (health), which job caused a fault (fault, suspects), how often a user may cost others something
+ * time (duration), what a job costs on each device (placement), the order that a session's buffers impose
+ * (order), whether a device may be used (health), which job caused a fault (fault, suspects), how often a user may cost others something
  * (allowance), how much of something finite one user may hold (quota), how many modules load at once (loads), and when to retry for memory
  * (pressure). All of it is pure: time is an argument, and nothing here does I/O, logs, or knows
  * another room. The cost of a decision grows at most with the logarithm of users and jobs.

@@ -173,13 +173,14 @@ static void teach(World *world, FakeJob job, uint64_t ns) {
                 duration_learn(user->duration, class, ns, 1, ns);
 }
 
-static int set_up(void **state) {
+static int set_up_world(void **state, bool is_warm) {
         World *world = calloc(1, sizeof(*world));
 
         fake_peers = 3;
         world->fake = fake_new(2, NULL);
         world->client = client_with_module(world->fake, FAKE_UID);
-        warm(world->client, FAKE_UID);
+        if (is_warm)
+                warm(world->client, FAKE_UID);
         world->job = (FakeJob){
                 .arena = fake_arena(world->client, DEVICE, N_BYTES),
                 .length = N_BYTES,
@@ -197,6 +198,15 @@ static int set_up(void **state) {
         teach(world, world->job, MS / 2);
         *state = world;
         return 0;
+}
+
+static int set_up(void **state) {
+        return set_up_world(state, true);
+}
+
+/* The user has no worker on device 1. */
+static int set_up_cold(void **state) {
+        return set_up_world(state, false);
 }
 
 static int tear_down(void **state) {
@@ -348,6 +358,34 @@ static void a_job_goes_back_if_its_module_does_not_load_there(void **state) {
         assert_int_equal(device_of(world->fake, id), 0);
 }
 
+static void a_job_waits_for_a_worker_to_start_if_that_pays(void **state) {
+        World *world = *state;
+        uint64_t id;
+
+        world->fake->hold_ready = true;
+        fake_submit(world->client, world->slow);
+        id = fake_submit(world->client, world->job);
+        assert_int_equal(device_of(world->fake, id), 1);
+        world->fake->hold_ready = false;
+        fake_come_up(world->fake, its_worker(world->fake, FAKE_UID, 1));
+        fake_turn(world->fake);
+        fake_end(its_worker(world->fake, FAKE_UID, 1), id, 0);
+        fake_expect_end(world->client, id, DONE, 0, NULL);
+}
+
+static void a_job_goes_back_if_no_worker_starts_there(void **state) {
+        World *world = *state;
+        uint64_t id;
+
+        world->fake->start_error = "no context";
+        fake_submit(world->client, world->slow);
+        id = fake_submit(world->client, world->job);
+        fake_turn(world->fake);
+        assert_int_equal(world->fake->n_spawned, 2); /* it was tried */
+        assert_int_equal(device_of(world->fake, id), 0);
+        world->fake->start_error = NULL;
+}
+
 static void jobs_go_back_if_the_other_worker_faults(void **state) {
         World *world = *state;
         uint64_t ids[2];
@@ -408,6 +446,10 @@ int main(void) {
                 AWAY(a_job_goes_back_if_the_other_worker_cannot_use_its_data),
                 AWAY(a_job_goes_back_if_its_module_does_not_load_there),
                 AWAY(jobs_go_back_if_the_other_worker_faults),
+                cmocka_unit_test_setup_teardown(a_job_waits_for_a_worker_to_start_if_that_pays,
+                                                set_up_cold, tear_down),
+                cmocka_unit_test_setup_teardown(a_job_goes_back_if_no_worker_starts_there,
+                                                set_up_cold, tear_down),
         };
 
         return cmocka_run_group_tests_name("placement", tests, NULL, NULL);

@@ -541,8 +541,10 @@ GPUQ_API int gpuq_job_set_label(gpuq_job *job, const char *label);
  * gpuq_job_set_device() - choose a device by index; -1: the daemon chooses
  *
  * Without a choice, a job with device memory runs on the device of the first such buffer that it
- * writes, else of the first that it reads. It may use memory of other devices too, where the
- * hardware allows their access (peer access); elsewhere it fails with GPUQ_E_INVALID.
+ * writes, else of the first that it reads. If that one is busy for long and another device of the
+ * same kind is not, it may run there, where the data are read and written by peer access. A job may use
+ * memory of other devices too, where the hardware allows their access (peer access); elsewhere it
+ * fails with GPUQ_E_INVALID.
  */
 GPUQ_API int gpuq_job_set_device(gpuq_job *job, int device);
 /**

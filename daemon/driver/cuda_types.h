@@ -144,6 +144,10 @@ typedef enum CUdevice_attribute_enum {
         CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR = 123,
 } CUdevice_attribute;
 
+typedef enum CUdevice_P2PAttribute_enum {
+        CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED = 3,
+} CUdevice_P2PAttribute;
+
 typedef enum CUctx_flags_enum {
         CU_CTX_SCHED_AUTO = 0x00,
         CU_CTX_SCHED_SPIN = 0x01,

@@ -34,6 +34,8 @@
         X(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *id, int n_id, CUdevice device))         \
         X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer,                                            \
           (int *ret_can, CUdevice device, CUdevice peer))                                          \
+        X(cuDeviceGetP2PAttribute, cuDeviceGetP2PAttribute,                                        \
+          (int *ret_value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer))       \
         /* context */                                                                              \
         X(cuCtxCreate, cuCtxCreate_v2,                                                             \
           (CUcontext *ret_context, unsigned int flags, CUdevice device))                           \

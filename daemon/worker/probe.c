@@ -58,16 +58,29 @@ static int probe_device(Probe *probe, unsigned i) {
 }
 
 /* Without peer access, data goes from device to device through host memory. */
+static void probe_peer(Probe *probe, unsigned i, CUdevice handle, unsigned k, CUdevice other) {
+        const Driver *cu = probe->driver;
+        int can, atomic;
+
+        if (cu->cuDeviceCanAccessPeer(&can, handle, other) != CUDA_SUCCESS || !can)
+                return;
+        probe->devices[i].peers |= UINT64_C(1) << k;
+        if (cu->cuDeviceGetP2PAttribute(&atomic, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                        handle, other) == CUDA_SUCCESS &&
+            atomic)
+                probe->devices[i].near |= UINT64_C(1) << k;
+}
+
 static int probe_peers(Probe *probe, unsigned i) {
         const Driver *cu = probe->driver;
         CUdevice handle, other;
-        int r, can;
+        int r;
 
         r = probe_check(probe, cu->cuDeviceGet(&handle, (int)i), "cuDeviceGet");
         for (unsigned k = 0; r == 0 && k < MIN(probe->n_devices, PROBE_PEERS_MAX); ++k) {
                 r = probe_check(probe, cu->cuDeviceGet(&other, (int)k), "cuDeviceGet");
-                if (r == 0 && cu->cuDeviceCanAccessPeer(&can, handle, other) == CUDA_SUCCESS && can)
-                        probe->devices[i].peers |= UINT64_C(1) << k;
+                if (r == 0)
+                        probe_peer(probe, i, handle, k, other);
         }
         return r;
 }

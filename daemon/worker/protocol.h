@@ -129,6 +129,7 @@ typedef struct WorkerDevice {
         char name[128], uuid[64], pci[32];
         uint64_t memory_total; /* bytes */
         uint64_t peers;        /* a bit for each device, by its index, whose memory it can access */
+        uint64_t near; /* those of them on whose memory its atomic operations work as on its own */
 } WorkerDevice;
 
 #define WORKER_PROTOCOL                                                                            \

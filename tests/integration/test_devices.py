@@ -199,6 +199,99 @@ def test_the_least_loaded_device_is_chosen(gpuqd, client, module):
     gate.open()
 
 
+def test_long_jobs_that_nobody_knows_to_be_long_are_divided(own_gpuqd):
+    client = own_gpuqd.connect()
+    module = client.load(kernels.BASIC)
+    ids = [client.submit(Job().launch(module, "forever", [Out(client.arena(4))])) for _ in range(3)]
+    until(lambda: all(client.queue()[job].state == pb.RUNNING for job in ids), "all of them to run")
+    client.cancel(*ids)
+    assert {client.wait(job).device for job in ids} == {0, 1}
+
+
+# ---- jobs whose data are on a device that has much to do ----
+
+def with_data_on_the_first(client):
+    """A module, both workers with it, and an array of 0 to 1023 on device 0."""
+    module = client.load(kernels.BASIC)
+    for device in (1, 2):
+        client.run_well(copy_job(module, client.arena(4), client.arena(4), 1, device=device))
+    data = client.device_arena(4096, 0)
+    client.run_well(Job().copy(data, client.array(numpy.arange(1024, dtype=numpy.int32)), 4096))
+    return module, data
+
+
+def where_it_is_copied(client, module, data, **fields):
+    """The device on which a job copies the array to host memory."""
+    target = client.arena(4096)
+    completion = client.run_well(copy_job(module, data, target, 1024, **fields))
+    assert target.array(numpy.int32).tolist() == list(range(1024))
+    return completion.device
+
+
+def hold(client, module, device):
+    gate = GateJob(client, module, device=device + 1)
+    gate.wait_for()
+    return gate
+
+
+def test_a_job_stays_with_its_data_while_little_waits_there(own_gpuqd):
+    client = own_gpuqd.connect()
+    module, data = with_data_on_the_first(client)
+    assert {where_it_is_copied(client, module, data) for _ in range(10)} == {0}
+
+
+def test_a_job_leaves_its_data_if_its_device_is_busy_for_long(own_gpuqd):
+    client = own_gpuqd.connect()
+    module, data = with_data_on_the_first(client)
+    gate = hold(client, module, 0)
+    assert where_it_is_copied(client, module, data) == 1
+    assert where_it_is_copied(client, module, data, device=1) == 0  # which it names
+
+    # What it writes is in its data, and whoever comes later finds it there.
+    assert client.run_well(Job().launch(module, "add_one", [InOut(data), u64(1024)], 8, 128)).device == 1
+    gate.open()
+    assert client.wait(gate.id).state == pb.DONE
+    host = client.arena(4096)
+    assert client.run_well(Job().copy(host, data, 4096)).device == 0
+    assert host.array(numpy.int32).tolist() == list(range(1, 1025))
+
+
+def test_a_job_stays_with_its_data_if_the_other_device_is_as_busy(own_gpuqd):
+    client = own_gpuqd.connect()
+    module, data = with_data_on_the_first(client)
+    gates = [hold(client, module, device) for device in (1, 0)]
+    assert where_it_is_copied(client, module, data) == 0
+    for gate in gates:
+        gate.open()
+
+
+@pytest.mark.root
+def test_a_job_leaves_its_data_if_another_user_holds_the_device(start_gpuqd):
+    daemon = start_gpuqd(private=False, cpu_devices=2, devices=None)
+    alice, bob = daemon.connect(uid=23456), daemon.connect(uid=23457)
+    module, data = with_data_on_the_first(alice)
+    bobs = bob.load(kernels.BASIC)
+    gate = hold(bob, bobs, 0)
+    queue = [bob.submit(Job(device=1, after=[gate.id]).launch(bobs, "nothing")) for _ in range(10)]
+    assert where_it_is_copied(alice, module, data) == 1
+    gate.open()
+    assert all(bob.wait(job).state == pb.DONE for job in queue)
+
+
+def test_jobs_in_order_on_both_devices_end_in_order(own_gpuqd):
+    client = own_gpuqd.connect()
+    module, data = with_data_on_the_first(client)
+    gate = hold(client, module, 0)
+    add = Job().launch(module, "add_one", [InOut(data), u64(1024)], 8, 128)
+    add_there = Job(device=1).launch(module, "add_one", [InOut(data), u64(1024)], 8, 128)
+    ids = client.submit(*[job for _ in range(20) for job in (add, add_there, add)])
+    assert all(client.wait(job).state == pb.DONE for job in ids)
+    gate.open()
+    host = client.arena(4096)
+    client.run_well(Job().copy(host, data, 4096))
+    assert host.array(numpy.int32).tolist() == list(range(60, 1084))
+
+
 def test_order_holds_across_devices(client, module):
     data = client.array(numpy.zeros(16, numpy.int32))
     ids = client.submit(*[Job(device=1 + i % 2).launch(module, "add_one", [InOut(data), u64(16)], 1, 16)

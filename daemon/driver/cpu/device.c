@@ -206,6 +206,13 @@ CUresult cuDeviceCanAccessPeer(int *ret_can, CUdevice ordinal, CUdevice peer_ord
         return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetP2PAttribute(int *ret_value, CUdevice_P2PAttribute attribute, CUdevice ordinal,
+                                 CUdevice peer_ordinal) {
+        if (attribute != CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED)
+                return CUDA_ERROR_INVALID_VALUE;
+        return cuDeviceCanAccessPeer(ret_value, ordinal, peer_ordinal);
+}
+
 CUresult cuDeviceTotalMem_v2(size_t *ret_bytes, CUdevice ordinal) {
         Device *device;
         CUresult r;

@@ -143,7 +143,8 @@ static Failure *submit_check_buffers(const Submitter *submitter, const Gpuq__V1_
         spec->n_buffers = job->n_buffers;
         if (!home)
                 return NULL;
-        if (spec->device < 0)
+        spec->may_move = spec->device < 0;
+        if (spec->may_move)
                 spec->device = (int)home->arena->device->index;
         return submit_check_reach(submitter->engine, spec);
 }

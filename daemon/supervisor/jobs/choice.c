@@ -56,19 +56,65 @@ static uint64_t choice_start_ns(const User *user, uint64_t now_ns) {
         return CHOICE_START_NS - MIN(CHOICE_START_NS, pressed_ns / CHOICE_PATIENCE);
 }
 
+/* By how much what is left of its jobs differs from their load, which counts them from their start. */
+static int64_t choice_late_ns(const Executor *executor, uint64_t now_ns) {
+        const Job *first = executor ? TAILQ_FIRST(&executor->inflight) : NULL;
+        uint64_t load_ns, elapsed_ns;
+        bool is_known;
+
+        if (!first)
+                return 0;
+        is_known = !first->cost.is_unknown;
+        load_ns = first->cost.expected_ns + (is_known ? 0 : PLACEMENT_UNKNOWN_NS);
+        elapsed_ns = now_ns - MAX(first->clock.started_ns, executor->last_end_ns);
+        return (int64_t)placement_left_ns(load_ns, elapsed_ns, is_known) - (int64_t)load_ns;
+}
+
+/* Once in a turn of the loop, and again if a long job has ended. */
+static void choice_look_late(Device *device, uint64_t now_ns) {
+        const Slot *slot;
+
+        if (device->late_at_ns == now_ns)
+                return;
+        device->late_at_ns = now_ns;
+        device->late_ns = 0;
+        for (slot = device->engine->slots; slot; slot = slot->hh.next)
+                if (slot->device == device)
+                        device->late_ns += choice_late_ns(slot->executor, now_ns) +
+                                           choice_late_ns(slot->express, now_ns);
+}
+
+/* What all users' jobs there will probably still take. */
+uint64_t choice_work_ns(Device *device, uint64_t now_ns) {
+        choice_look_late(device, now_ns);
+        return (uint64_t)MAX((int64_t)device->load_ns + device->late_ns, 0);
+}
+
+static int64_t choice_late_of_ns(const Executor *executor, const User *user, uint64_t now_ns) {
+        const Job *first = executor ? TAILQ_FIRST(&executor->inflight) : NULL;
+
+        return first && first->user == user ? choice_late_ns(executor, now_ns) : 0;
+}
+
+uint64_t choice_own_ns(const Device *device, const User *user, uint64_t now_ns) {
+        const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
+        int64_t own_ns;
+
+        if (!lane)
+                return 0;
+        own_ns = (int64_t)lane->load_ns + choice_late_of_ns(lane->slot->executor, user, now_ns) +
+                 choice_late_of_ns(lane->slot->express, user, now_ns);
+        return (uint64_t)MAX(own_ns, 0);
+}
+
 static uint64_t choice_cost(Device *device, User *user, uint64_t now_ns) {
         Slot *slot = choice_slot(device, user);
-        uint64_t cost_ns = device->load_ns;
-        Executor *executor;
+        uint64_t cost_ns = choice_work_ns(device, now_ns);
 
         if (slot && !choice_can_start(slot, now_ns))
                 cost_ns += CHOICE_BROKEN_NS;
         if (!slot || !slot->executor)
-                return cost_ns + choice_start_ns(user, now_ns);
-
-        executor = slot->executor;
-        if (!TAILQ_EMPTY(&executor->inflight))
-                cost_ns += now_ns - TAILQ_FIRST(&executor->inflight)->clock.started_ns;
+                cost_ns += choice_start_ns(user, now_ns);
         return cost_ns;
 }
 
@@ -114,6 +160,12 @@ static uint64_t choice_penalty_ns(const Device *device, const User *user) {
         if (!choice_is_free(user) && !choice_may_use(user, device->index))
                 return CHOICE_DENIED_NS;
         return health_takes_jobs(&device->health) ? 0 : CHOICE_DRAINED_NS;
+}
+
+bool choice_takes(Device *device, User *user, uint64_t now_ns) {
+        const Slot *slot = choice_slot(device, user);
+
+        return !choice_penalty_ns(device, user) && (!slot || choice_can_start(slot, now_ns));
 }
 
 /* Of the user's submitters who have their memory there, and of the memory that anybody has there. */

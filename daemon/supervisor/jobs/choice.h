@@ -20,6 +20,12 @@ Failure *choice_check(const Engine *engine, const User *user, int wanted);
  * jobs, one that will
  */
 Device *choice_device(Engine *engine, User *user);
+/** choice_takes() - whether a job of the user could run there now, for all that is known. */
+bool choice_takes(Device *device, User *user, uint64_t now_ns);
+/** choice_work_ns() - what the jobs of all users there, queued or running, will probably still take. */
+uint64_t choice_work_ns(Device *device, uint64_t now_ns);
+/** choice_own_ns() - the part of it that is this user's. */
+uint64_t choice_own_ns(const Device *device, const User *user, uint64_t now_ns);
 /**
  * choice_home() - the device for device memory of @submitter that names none
  *

@@ -34,6 +34,7 @@ int device_init(Device *device, Engine *engine, unsigned index, const DeviceInfo
         device->index = index;
         device->memory_total = info->memory_total;
         device->peers = info->peers;
+        device->near = info->near;
         device->name = strdup(info->name);
         device->uuid = strdup(info->uuid);
         device->pci = strdup(info->pci);
@@ -51,6 +52,12 @@ bool device_reaches(const Device *device, unsigned other) {
         if (other == device->index)
                 return true;
         return other < DEVICE_PEERS_MAX && device->peers >> other & 1;
+}
+
+/* Devices of one kind run the same code of a module. */
+bool device_is_near(const Device *device, const Device *other) {
+        return device_reaches(device, other->index) && device->near >> other->index & 1 &&
+               strcmp(device->name, other->name) == 0;
 }
 
 void device_configure(Device *device) {

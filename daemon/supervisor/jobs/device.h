@@ -39,6 +39,8 @@ struct Lane {
         TAILQ_ENTRY(Lane) awake_link; /* payer->awake */
         bool is_awake;
         Queue queue;
+        uint64_t load_ns;           /* its part of the device's load */
+        uint32_t n_unknown;         /* jobs of unknown duration in it */
         uint32_t n_homes;           /* of its user's submitters */
         uint64_t busy_ns;           /* when a job came while its user had no other */
         LIST_ENTRY(Lane) slot_link; /* slot->lanes */
@@ -52,13 +54,16 @@ struct Device {
         char *pci;
         uint64_t memory_total; /* bytes */
         uint64_t peers;        /* a bit for each device, by its index, whose memory it can access */
+        uint64_t near; /* those of them on whose memory its atomic operations work as on its own */
         uint64_t arena_bytes;
         uint64_t used_bytes; /* by all programs, as a worker measured last; 0: none has */
         Health health;
 
         FairShare *share;
         Quanta quanta;
-        uint64_t load_ns;    /* expected time of jobs that are queued or running */
+        uint64_t load_ns;    /* expected time of jobs that are queued or running, see placement.h */
+        uint64_t late_at_ns; /* when `late_ns` was computed; 0: a long job has ended since */
+        int64_t late_ns;     /* by how much the load differs from what is left, see choice.c */
         uint64_t counted_ns; /* the part of it that is in the gate */
         uint32_t n_queued;
         uint32_t n_awake; /* lanes */
@@ -87,6 +92,8 @@ const char *device_state(const Device *device);
 
 /** device_reaches() - can its jobs access memory of device @other? */
 bool device_reaches(const Device *device, unsigned other);
+/** device_is_near() - do kernels give the same results on @device with their data on @other, or there? */
+bool device_is_near(const Device *device, const Device *other);
 
 /** device_driver() - "cuda" or "cpu", as far as known. */
 const char *device_driver(const Engine *engine);

@@ -23,6 +23,7 @@ typedef struct DeviceInfo {
         const char *pci;
         uint64_t memory_total; /* bytes */
         uint64_t peers;        /* a bit for each device, by its index, whose memory it can access */
+        uint64_t near; /* those of them on whose memory its atomic operations work as on its own */
 } DeviceInfo;
 
 /* The result of a probe. Valid during the call. */

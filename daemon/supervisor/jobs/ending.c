@@ -71,11 +71,12 @@ static bool ending_teaches(const Job *job, const Executor *executor) {
 }
 
 static void ending_learn_duration(const Job *job, Executor *executor) {
+        uint64_t class = job->cost.is_away ? job_away_class(job->cost.class) : job->cost.class;
         uint64_t expected_ns;
 
-        duration_learn(job->user->duration, job->cost.class, job->outcome.ran_us * 1000,
-                       job->cost.n_beside, job->cost.busy_ns);
-        if (job->cost.is_long || job->cost.busy_ns < EXPRESS_START_NS)
+        duration_learn(job->user->duration, class, job->outcome.ran_us * 1000, job->cost.n_beside,
+                       job->cost.busy_ns);
+        if (job->cost.is_long || job->cost.is_away || job->cost.busy_ns < EXPRESS_START_NS)
                 return;
         expected_ns = duration_expected(job->user->duration, job->cost.class);
         if (expected_ns >= EXPRESS_START_NS)
@@ -233,8 +234,13 @@ static bool ending_lacks_express_memory(const Job *job, const ExecutorResult *re
                result->failure->code == FAILURE_MEMORY;
 }
 
+/* Its worker could not use the data, or had no memory for the job. */
+static bool ending_goes_home(const Job *job, const ExecutorResult *result) {
+        return job->cost.is_away && result->failure;
+}
+
 /* No worker died, so this is no retry. */
-static void ending_go_to_main(Job *job, Failure *failure) {
+static void ending_go_elsewhere(Job *job, Failure *failure) {
         unsigned n_retries = job->retries;
 
         failure_free(failure);
@@ -246,6 +252,7 @@ static void ending_go_to_main(Job *job, Failure *failure) {
 void ending_result(Job *job, const ExecutorResult *result) {
         uint64_t elapsed_us = (engine_now(job->engine) - job->clock.started_ns) / 1000;
         bool lacks_memory = ending_lacks_express_memory(job, result);
+        bool goes_home = ending_goes_home(job, result);
 
         job->outcome.ran_us = MIN(result->ran_us, elapsed_us);
         job->outcome.gpu_ns = job->work.timed ? result->gpu_ns : 0;
@@ -255,9 +262,11 @@ void ending_result(Job *job, const ExecutorResult *result) {
         inflight_note_variables(job->executor, job);
         if (lacks_memory)
                 express_retire(job->executor->slot);
-        if (lacks_memory && result->never_ran && !job->verdict.failure &&
+        if (goes_home)
+                job->work.may_move = false;
+        if ((lacks_memory || goes_home) && result->never_ran && !job->verdict.failure &&
             !place_has_running_follower(job))
-                ending_go_to_main(job, result->failure);
+                ending_go_elsewhere(job, result->failure);
         else if (result->failure)
                 ending_fail(job, result->failure);
         else

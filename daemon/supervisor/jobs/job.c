@@ -148,6 +148,7 @@ int job_new(Engine *engine, const JobSpec *spec, User *user, Job **ret_job) {
                 .engine = engine,
                 .user = user_hold(user),
                 .work.device = spec->device,
+                .work.may_move = spec->may_move,
                 .work.timeout_ms = spec->timeout_ms,
                 .work.repeatable = spec->repeatable,
                 .work.is_prepared = spec->texts.n_bytes != 0,

@@ -127,7 +127,8 @@ typedef struct JobSpec {
         int priority;
         uint64_t timeout_ms;
         const char *label;
-        int device; /* -1: any */
+        int device;    /* -1: any */
+        bool may_move; /* `device` is that of its buffers, and not requested */
         bool repeatable;
         bool timed;
         bool by_address;
@@ -160,6 +161,7 @@ typedef struct JobWork {
         uint64_t timeout_ms; /* 0: none */
         uint32_t n_bytes;    /* of its allocation, with all of this */
         int device;          /* requested, or that of its buffers; -1: any */
+        bool may_move;       /* that of its buffers: it was not requested */
         bool repeatable;
         bool timed;
         bool by_address;  /* its kernels reach buffers by addresses in memory */
@@ -204,6 +206,8 @@ typedef struct JobCost {
         uint32_t n_beside;   /* most jobs in its worker at its start or end */
         uint16_t stream;     /* of its worker, where it ran: index + 1; 0: not known */
         bool is_long;        /* expected to outlast the quantum */
+        bool is_unknown;     /* no job of its class has ended yet */
+        bool is_away;        /* not on the device of its data, see away.h */
         bool is_bounding;    /* counted in executor->short_ns */
 } JobCost;
 
@@ -341,6 +345,10 @@ static inline bool job_end_is_decided(const Job *job) {
         return job->verdict.failure || job_is_ended(job);
 }
 
+/** job_away_class() - jobs of this class away from their data share learnt durations. */
+static inline uint64_t job_away_class(uint64_t class) {
+        return duration_key(class, "away", sizeof("away"));
+}
 /** job_changes_in_place() - one of its INOUT buffers is in memory of this place. */
 bool job_changes_in_place(const Job *job, ArenaPlace place);
 /** job_has_variables() - one of its modules has writable variables. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "place.h"
 
+#include "away.h"
 #include "choice.h"
 #include "dependency.h"
 #include "engine.h"
@@ -57,23 +58,47 @@ static bool place_follow_order(const Job *job, int *wanted) {
  * was busy with other contexts; small ones need not wait behind long jobs for that.
  */
 static uint64_t place_expected_ns(const Job *job) {
-        uint64_t learnt_ns = duration_expected(job->user->duration, job->cost.class);
+        uint64_t learnt_ns = job->cost.is_away
+                                     ? away_expected_ns(job, job->device)
+                                     : duration_expected(job->user->duration, job->cost.class);
 
         if (job->work.n_kernels || !job->work.n_operations)
                 return learnt_ns;
         return MIN(learnt_ns, PLACE_COPY_NS + job->work.n_data);
 }
 
+/* Jobs of unknown duration count once more, all together. */
+static void place_count(const Job *job) {
+        Lane *lane = job_lane(job);
+        uint64_t load_ns = job->cost.expected_ns;
+
+        if (job->cost.is_unknown && !lane->n_unknown++)
+                load_ns += PLACEMENT_UNKNOWN_NS;
+        lane->load_ns += load_ns;
+        lane->device->load_ns += load_ns;
+}
+
+static void place_uncount(const Job *job) {
+        Lane *lane = job_lane(job);
+        uint64_t load_ns = job->cost.expected_ns;
+
+        if (job->cost.is_unknown && !--lane->n_unknown)
+                load_ns += PLACEMENT_UNKNOWN_NS;
+        lane->load_ns -= load_ns;
+        lane->device->load_ns -= load_ns;
+}
+
 static void place_load(Job *job, Device *device) {
         job->device = device;
         job->cost.expected_ns = place_expected_ns(job);
+        job->cost.is_unknown = !duration_is_known(job->cost.expected_ns);
         job->cost.is_long = job->cost.expected_ns > engine_inflight_ns(job->engine);
-        device->load_ns += job->cost.expected_ns;
+        place_count(job);
         device->n_queued++;
 }
 
 static void place_unload(Job *job) {
-        job->device->load_ns -= job->cost.expected_ns;
+        place_uncount(job);
         job->device->n_queued--;
 }
 
@@ -117,6 +142,18 @@ static void place_wait_for_device(Job *job) {
         TAILQ_INSERT_TAIL(&job->engine->unplaced.jobs, job, link);
 }
 
+/* A job that follows others to another device goes there only while that pays: else it waits for their ends. */
+static void place_go_away(Job *job, int *wanted) {
+        const Device *device;
+
+        job->cost.is_away = false;
+        if (!job->work.may_move)
+                return;
+        device = away_device(job, &job->engine->devices[*wanted]);
+        job->cost.is_away = device->index != (unsigned)*wanted;
+        *wanted = (int)device->index;
+}
+
 /* Failures here end the job later: this may be called deep within another job's end. */
 void place_consider(Job *job) {
         Failure *failure;
@@ -139,6 +176,7 @@ void place_consider(Job *job) {
                 place_end_soon(job, JOB_FAILED, failure);
                 return;
         }
+        place_go_away(job, &wanted);
         if (!place_follow_order(job, &wanted))
                 return;
 
@@ -202,6 +240,15 @@ void place_withdraw(Job *job) {
         job_set_place(job, JOB_NOWHERE);
 }
 
+bool place_go_home(Job *job) {
+        if (!job->cost.is_away)
+                return false;
+        job->work.may_move = false;
+        place_withdraw(job);
+        place_consider(job);
+        return true;
+}
+
 void place_alone(Job *job) {
         Lane *lane = job_lane(job);
 
@@ -252,7 +299,7 @@ static void place_started(Job *job, Executor *executor) {
         job->clock.started_ns = engine_now(job->engine);
         job_set_state(job, JOB_RUNNING);
         device->n_running++;
-        device->load_ns += job->cost.expected_ns;
+        place_count(job);
         gate_enter(device, job);
         job->cost.owed_ns = job->cost.expected_ns;
         fairshare_charge(device->share, &lane->payer->share, job->cost.expected_ns,
@@ -296,7 +343,9 @@ void place_leave(Job *job) {
         user_add_gpu_time(job->user, unpaid_ns, now_ns);
         job->cost.n_beside = MAX(job->cost.n_beside, job->executor->n_inflight);
         device->gpu_ns += unpaid_ns;
-        device->load_ns -= job->cost.expected_ns;
+        if (now_ns - job->clock.started_ns >= PLACEMENT_GAIN_NS)
+                device->late_at_ns = 0;
+        place_uncount(job);
         device->n_running--;
         gate_leave(device, job, now_ns);
         inflight_remove(job->executor, job);

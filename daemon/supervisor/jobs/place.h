@@ -20,6 +20,8 @@ void place_consider(Job *job);
 void place_consider_all(Engine *engine);
 /** place_withdraw() - take the job out of the list it waits in. */
 void place_withdraw(Job *job);
+/** place_go_home() - a job that waits away from its data (away.h) waits there instead. Return: false: it is not away. */
+bool place_go_home(Job *job);
 /** place_alone() - a QUEUED job must run alone. */
 void place_alone(Job *job);
 /** place_park() - a QUEUED job waits until its module is loaded. */

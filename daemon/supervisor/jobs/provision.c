@@ -118,6 +118,17 @@ void provision_watch(Slot *slot) {
         provision_ask_again(slot, wait_ns);
 }
 
+/* Jobs that wait for its worker away from their data need not. */
+static void provision_send_home(Slot *slot) {
+        const Lane *lane;
+        Job *job, *next;
+
+        LIST_FOREACH (lane, &slot->lanes, slot_link)
+                TAILQ_FOREACH_SAFE (job, &lane->user->jobs, user_link, next)
+                        if (job->device == slot->device && job->place == JOB_QUEUED)
+                                (void)place_go_home(job);
+}
+
 /* After its worker blamed the device, only once a check has settled that. */
 static bool provision_may_start(const Slot *slot) {
         return !slot->engine->is_closing && !slot->engine->is_paused && !slot->claim &&
@@ -140,6 +151,7 @@ static void provision_start(Slot *slot) {
         failure = slot_charge_worker(slot, &slot->worker);
         if (failure) { /* until another worker of this person has ended */
                 slot_set_problem(slot, failure->text);
+                provision_send_home(slot);
                 provision_ask_again(slot, PROVISION_SHARE_NS);
                 return;
         }
@@ -245,8 +257,11 @@ void provision_module(Module *module) {
 /* There may be as many as their user has jobs, and the failure a compiler's log: the first one gets all
  * of it, and they end in parts. */
 static void provision_fail_parked(Instance *instance, const Failure *failure) {
-        Job *job = TAILQ_FIRST(&instance->parked);
+        Job *job, *next;
 
+        TAILQ_FOREACH_SAFE (job, &instance->parked, link, next)
+                (void)place_go_home(job);
+        job = TAILQ_FIRST(&instance->parked);
         if (job)
                 ending_fail(job, failure_copy(failure));
         while ((job = TAILQ_FIRST(&instance->parked)))
@@ -365,6 +380,8 @@ bool provision_step(Slot *slot) {
         if (job) {
                 slot->n_giving_up--;
                 slot->engine->n_steps += job_steps(job);
+                if (place_go_home(job))
+                        return true;
                 ending_fail(job, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
                                              slot->device->index, provision_why(slot)));
                 return true;
@@ -409,6 +426,7 @@ void provision_worker_failed(Slot *slot, const char *why) {
         slot_lose_executor(slot);
         slot->n_failures++;
         slot_set_problem(slot, why);
+        provision_send_home(slot);
         slot_note_restart(slot);
         pressure_clear(&slot->pressure);
         for (unsigned i = 1; i < slot->n_failures && delay_ms < PROVISION_RETRY_MAX_MS; ++i)

@@ -11,6 +11,7 @@
  * the oldest class is forgotten first.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,10 @@ DEFINE_CLEANUP(Duration, duration_free)
 uint64_t duration_key(uint64_t key, const void *data, size_t n_data);
 /** duration_expected() - Return: ns; DURATION_UNKNOWN_NS for an unknown class. */
 uint64_t duration_expected(const Duration *duration, uint64_t key);
+/** duration_is_known() - whether duration_expected() knew; an average of exactly that time counts as unknown. */
+static inline bool duration_is_known(uint64_t expected_ns) {
+        return expected_ns != DURATION_UNKNOWN_NS;
+}
 /**
  * duration_learn() - a job of this class ended; without memory the sample is dropped
  * @ran_ns:   from the job's start to its end, including jobs that ran beside and before it

@@ -6,16 +6,12 @@
  * Policy: the room's public header
  *
  * Owns the decisions: which user and job run next (fair share, queue, quanta), a job's expected
- * time (duration), the order that a session's buffers impose (order), whether a device may be used
- * (health), which job caused a fault (fault, suspects), how often a user may cost others something
-<<<<<<< HEAD
- * (allowance), how much of something finite one user may hold (quota), where device memory is mapped (addresses),
- * how many modules load at once (loads), and when to retry for memory (pressure). All of it is pure: time is an argument, and nothing here does I/O, logs, or knows
-=======
- * (allowance), how much of something finite one user may hold (quota), how many modules load at
- * once (loads), and when to retry for memory (pressure). It also counts durations for quantiles
- * (sketch, waits). All of it is pure: time is an argument, and nothing here does I/O, logs, or knows
->>>>>>> h-c
+ * time (duration), what a job costs on each device (placement), the order that a session's buffers
+ * impose (order), whether a device may be used (health), which job caused a fault (fault, suspects),
+ * how often a user may cost others something (allowance), how much of something finite one user may
+ * hold (quota), where device memory is mapped (addresses), how many modules load at once (loads), and
+ * when to retry for memory (pressure). It also counts durations for quantiles (sketch, waits). All of
+ * it is pure: time is an argument, and nothing here does I/O, logs, or knows
  * another room. The cost of a decision grows at most with the logarithm of users and jobs.
  * tests/unit/policy tests it on a simulated clock.
  */
@@ -30,6 +26,7 @@
 #include "health.h"
 #include "loads.h"
 #include "order.h"
+#include "placement.h"
 #include "pressure.h"
 #include "quanta.h"
 #include "queue.h"

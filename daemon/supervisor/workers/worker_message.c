@@ -241,6 +241,7 @@ static bool worker_take_device(const WorkerDevice *device, DeviceInfo *ret_info)
                 .pci = device->pci,
                 .memory_total = device->memory_total,
                 .peers = device->peers,
+                .near = device->near,
         };
         return true;
 }

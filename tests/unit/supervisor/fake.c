@@ -37,7 +37,8 @@ static void fake_probe(Fake *fake, FakeWorker *worker) {
         WorkerDevice devices[8];
 
         for (size_t i = 0; i < 8; ++i) {
-                devices[i] = (WorkerDevice){.name = "fake device"};
+                devices[i] = (WorkerDevice){
+                        .name = "fake device", .peers = fake_peers, .near = fake_peers};
                 snprintf(devices[i].uuid, sizeof(devices[i].uuid), "GPU-fake-%zu", i);
                 snprintf(devices[i].pci, sizeof(devices[i].pci), "0000:%02zx:00.0", 0x10 + i);
         }
@@ -511,6 +512,7 @@ void fake_begin(Fake *fake) {
 }
 
 int fake_log_level = LOG_ERR;
+uint64_t fake_peers;
 
 Fake *fake_new(unsigned n_devices, char **settings) {
         Fake *fake = calloc(1, sizeof(*fake));

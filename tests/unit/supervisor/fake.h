@@ -104,6 +104,8 @@ typedef struct FakeClient {
 
 /* What a new fake logs; tests of the first lines change it. */
 extern int fake_log_level;
+/* The devices that each device of a new fake can access, a bit for each; a test sets it, and back to 0. */
+extern uint64_t fake_peers;
 
 /** fake_new() - with settings as on the command line, NULL-terminated, or NULL. */
 Fake *fake_new(unsigned n_devices, char **settings);

@@ -2,12 +2,12 @@
 /*
  * What a job costs the supervisor: `ninja -C BUILD benchmark`, or under a profiler.
  *
- *     load-supervisor [JOBS IN FLIGHT] [ROUNDS] [CLIENTS] [ring] [fire] [trace]
+ *     load-supervisor [JOBS IN FLIGHT] [ROUNDS] [CLIENTS] [ring] [fire] [trace] [data] [two]
  *
  * Clients and worker are played in the same thread and not counted. Each job comes in a frame of its
  * own, as gpuq_submit() sends it, with three buffers and a kernel, or with "fire" as a prepared one; so
  * many are in flight for each client. They end by halves, so that some always are. With "trace" all are
- * traced.
+ * traced. With "data" the buffers are device memory, with "two" that of two devices; the clients are even then.
  *
  * Times say little on a machine that does other work too; instructions do. Divided by the jobs that are
  * told of at the end:
@@ -22,19 +22,26 @@
 
 #define LOAD_SLICE   4096u
 #define LOAD_CLIENTS 256u
+#define LOAD_WORKERS 2u
+
+typedef struct LoadWorker {
+        FakeWorker *worker;
+        uint64_t *ids; /* in flight already */
+        size_t n_ids;
+} LoadWorker;
 
 typedef struct Play {
         Fake *fake;
         FakeClient *clients[LOAD_CLIENTS];
         uint64_t arenas[LOAD_CLIENTS];
-        FakeWorker *worker;
+        LoadWorker workers[LOAD_WORKERS];
+        unsigned n_workers;
         unsigned n_clients;
         unsigned n_jobs; /* in flight, of each */
         unsigned n_part; /* of them, so many end together */
         unsigned part;   /* that is submitted in this round */
         bool is_fired;
-        uint64_t *ids; /* in flight already */
-        size_t n_ids;
+        bool on_device;    /* the buffers */
         uint64_t spent_ns; /* of this round */
         uint64_t turns;
 } Play;
@@ -135,12 +142,12 @@ __attribute__((noinline)) static void load_turn(Play *load) {
 }
 
 /* Return: how many jobs the worker got. */
-static size_t load_take_jobs(Play *load, uint64_t *ids) {
+static size_t load_take_jobs(LoadWorker *worker) {
         const uint8_t *data;
         size_t n_data, n = 0;
 
-        channel_wake(load->worker->channel);
-        while (channel_receive(load->worker->channel, &data, &n_data) == 0) {
+        channel_wake(worker->worker->channel);
+        while (channel_receive(worker->worker->channel, &data, &n_data) == 0) {
                 WorkerMessage message;
 
                 assert_true(protocol_read(data, n_data, &message));
@@ -152,7 +159,8 @@ static size_t load_take_jobs(Play *load, uint64_t *ids) {
                         const WorkerJob *job = protocol_job(data, n_left, &parts);
 
                         assert_non_null(job);
-                        ids[n++] = job->id;
+                        worker->ids[worker->n_ids++] = job->id;
+                        n++;
                         data += job->n_bytes;
                         n_left -= job->n_bytes;
                 }
@@ -160,15 +168,17 @@ static size_t load_take_jobs(Play *load, uint64_t *ids) {
         return n;
 }
 
-static void load_end_jobs(Play *load, const uint64_t *ids, size_t n) {
+static void load_end_jobs(LoadWorker *worker, size_t n) {
         WorkerEnd *ends = calloc(n, sizeof(*ends));
 
         for (size_t i = 0; i < n; ++i)
-                ends[i] = (WorkerEnd){.id = ids[i], .ran_us = 10};
-        fake_say(load->worker,
+                ends[i] = (WorkerEnd){.id = worker->ids[i], .ran_us = 10};
+        fake_say(worker->worker,
                  (WorkerMessage){{.kind = FROM_WORKER_ENDS, .n_items = (uint32_t)n}, .items = ends},
                  -1);
         free(ends);
+        worker->n_ids -= n;
+        memmove(worker->ids, worker->ids + n, worker->n_ids * sizeof(*worker->ids));
 }
 
 /* Return: how many completions the client got. */
@@ -203,22 +213,23 @@ static void load_submit_part(Play *load, unsigned c) {
 
 /* A part is submitted; with all in flight, the part before it ends. */
 static void load_round(Play *load) {
-        size_t n_part = (size_t)load->n_part * load->n_clients, n = 0, n_more = 0;
+        size_t n_part = (size_t)load->n_part * load->n_clients, n = 0, n_more = 0, n_ids = 0;
 
         for (unsigned c = 0; c < load->n_clients; ++c)
                 load_submit_part(load, c);
         while (n_more < n_part) {
                 load_turn(load);
-                n_more += load_take_jobs(load, load->ids + load->n_ids + n_more);
+                for (unsigned i = 0; i < load->n_workers; ++i)
+                        n_more += load_take_jobs(&load->workers[i]);
         }
-        load->n_ids += n_more;
+        for (unsigned i = 0; i < load->n_workers; ++i)
+                n_ids += load->workers[i].n_ids;
         load->part = (load->part + 1) % (load->n_jobs / load->n_part);
-        if (load->n_ids < (size_t)load->n_jobs * load->n_clients)
+        if (n_ids < (size_t)load->n_jobs * load->n_clients)
                 return;
 
-        load_end_jobs(load, load->ids, n_part);
-        load->n_ids -= n_part;
-        memmove(load->ids, load->ids + n_part, load->n_ids * sizeof(*load->ids));
+        for (unsigned i = 0; i < load->n_workers; ++i)
+                load_end_jobs(&load->workers[i], n_part / load->n_workers);
         while (n < n_part) {
                 load_turn(load);
                 for (unsigned c = 0; c < load->n_clients; ++c)
@@ -226,21 +237,44 @@ static void load_round(Play *load) {
         }
 }
 
+/* Has the worker of its data load its module. */
+static void load_warm(FakeClient *client, uint64_t arena) {
+        FakeJob job = {.arena = arena, .length = 1, .direction = GPUQ__V1__DIRECTION__IN};
+        uint64_t id = fake_submit(client, job);
+        Fake *fake = client->fake;
+
+        fake_turn(fake);
+        for (size_t i = 0; i < fake->n_workers; ++i)
+                if (fake->workers[i].n_jobs &&
+                    fake->workers[i].jobs[fake->workers[i].n_jobs - 1] == id)
+                        fake_end(&fake->workers[i], id, 0);
+        fake_expect_end(client, id, GPUQ__V1__STATE__DONE, 0, NULL);
+        client->n_seen++;
+}
+
 static void load_begin(Play *load, bool with_rings) {
         char *settings[] = {"inflight_jobs=8192", "inflight_ms=60000", "poll_us=10000", NULL};
 
-        load->fake = fake_new(1, settings);
+        load->fake = fake_new(load->n_workers, settings);
         for (unsigned c = 0; c < load->n_clients; ++c) {
                 load->clients[c] = fake_client(load->fake, FAKE_UID);
-                load->arenas[c] = fake_arena(load->clients[c], GPUQ__V1__PLACE__HOST,
+                load->arenas[c] = fake_arena(load->clients[c],
+                                             load->on_device ? GPUQ__V1__PLACE__DEVICE
+                                                             : GPUQ__V1__PLACE__HOST,
                                              3ull * load->n_jobs * LOAD_SLICE);
                 fake_module(load->clients[c]);
+                if (load->on_device)
+                        load_warm(load->clients[c], load->arenas[c]);
                 if (load->is_fired)
                         load_prepare(load->clients[c], load->arenas[c], load->n_jobs);
                 if (with_rings)
                         fake_ring(load->clients[c]);
         }
-        load->worker = fake_worker(load->fake, 0, 0);
+        for (unsigned i = 0; i < load->n_workers; ++i)
+                load->workers[i] = (LoadWorker){
+                        .worker = fake_worker(load->fake, i, 0),
+                        .ids = calloc((size_t)load->n_jobs * load->n_clients, sizeof(uint64_t)),
+                };
 }
 
 /* As if a client read the trace of all jobs, without its requests. */
@@ -284,11 +318,12 @@ int main(int argc, char **argv) {
                 .n_jobs = argc > 1 ? (unsigned)atoi(argv[1]) : 32,
                 .n_clients = argc > 3 ? MIN((unsigned)atoi(argv[3]), LOAD_CLIENTS) : 1,
                 .is_fired = load_has_word(argc, argv, "fire"),
+                .on_device = load_has_word(argc, argv, "data") || load_has_word(argc, argv, "two"),
+                .n_workers = load_has_word(argc, argv, "two") ? 2 : 1,
         };
         uint64_t *rounds_ns = calloc(n_rounds, sizeof(*rounds_ns));
 
         load.n_part = load.n_jobs % 2 ? load.n_jobs : load.n_jobs / 2;
-        load.ids = calloc((size_t)load.n_jobs * load.n_clients, sizeof(*load.ids));
         load_begin(&load, with_rings);
         if (load_has_word(argc, argv, "trace"))
                 load_trace(&load);
@@ -304,7 +339,8 @@ int main(int argc, char **argv) {
         load_print(&load, rounds_ns, n_rounds, with_rings);
 
         free(rounds_ns);
-        free(load.ids);
+        for (unsigned i = 0; i < load.n_workers; ++i)
+                free(load.workers[i].ids);
         for (unsigned c = 0; c < load.n_clients; ++c)
                 fake_client_close(load.clients[c]);
         fake_free(load.fake);

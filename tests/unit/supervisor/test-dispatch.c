@@ -573,10 +573,12 @@ static void each_worker_is_given_an_arena_once(void **state) {
 static void another_device_is_used_once_the_first_is_never_idle(void **state) {
         Fake *fake = fake_new(2, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
-        uint64_t id;
+        uint64_t id = fake_submit(client, (FakeJob){});
 
+        fake_end(fake_worker(fake, 0, 1), id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL); /* its duration is known */
         fake_submit_many(client, (FakeJob){}, 3);
-        assert_int_equal(fake_worker(fake, 0, 3)->device, 0);
+        assert_int_equal(fake_worker(fake, 0, 4)->device, 0);
         fake_turn(fake);
         assert_int_equal(fake->n_workers, 1);
 

@@ -7,7 +7,7 @@
 
 #include "archive_state.h"
 
-#define ARCHIVE_VERSION 1
+#define ARCHIVE_VERSION 2
 
 /* ---- SQLite ---------------------------------------------------------------- */
 
@@ -63,10 +63,13 @@ static int archive_prepare(Archive *archive) {
                 "INTEGER, "
                 "gid INTEGER, id INTEGER, device INTEGER, state INTEGER, code INTEGER, n INTEGER, "
                 "waited INTEGER, ran INTEGER, gpu INTEGER, bytes INTEGER, retries INTEGER, "
-                "label TEXT, kernels TEXT, reason TEXT, waited_sketch BLOB, ran_sketch BLOB);"
+                "label TEXT, kernels TEXT, reason TEXT, waited_sketch BLOB, ran_sketch BLOB, "
+                "slurm_job INTEGER NOT NULL DEFAULT 0);"
                 "CREATE INDEX by_time ON ends (at);"
                 "CREATE INDEX by_user ON ends (uid, at);"
-                "PRAGMA user_version = 1"; /* ARCHIVE_VERSION */
+                "PRAGMA user_version = 2", /* ARCHIVE_VERSION */
+                from_1[] = "ALTER TABLE ends ADD COLUMN slurm_job INTEGER NOT NULL DEFAULT 0;"
+                           "PRAGMA user_version = 2";
         int64_t version = 0;
         int r;
 
@@ -81,6 +84,8 @@ static int archive_prepare(Archive *archive) {
                 return r;
         if (version == 0)
                 r = archive_exec(archive, schema);
+        else if (version == 1)
+                r = archive_exec(archive, from_1);
         else if (version != ARCHIVE_VERSION)
                 r = ARCHIVE_E_VERSION;
         if (r == 0)
@@ -147,7 +152,12 @@ void archive_remove(const char *path) {
 
 /* ---- write ----------------------------------------------------------------- */
 
-/* Its parameters from 1 on; the sketches are not among them. */
+/* The last parameters of a row. */
+#define ROW_WAITED_SKETCH 17
+#define ROW_RAN_SKETCH    18
+#define ROW_SLURM_JOB     19
+
+/* Its parameters from 1 on; the sketches and the Slurm job are not among them. */
 static void row_bind(sqlite3_stmt *statement, const TallyRow *row) {
         const int64_t numbers[] = {
                 (int64_t)row->at_ms,
@@ -171,9 +181,8 @@ static void row_bind(sqlite3_stmt *statement, const TallyRow *row) {
                 sqlite3_bind_int64(statement, at++, numbers[i]);
         for (size_t i = 0; i < ARRAY_SIZE(texts); ++i)
                 sqlite3_bind_text(statement, at++, texts[i], -1, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, ROW_SLURM_JOB, row->slurm_job);
 }
-
-#define ROW_PARAMETERS 16
 
 static int statement_run(sqlite3_stmt *statement) {
         int code = sqlite3_step(statement);
@@ -214,7 +223,7 @@ static int writer_prepare(Archive *archive, Writer *writer) {
 
         code = sqlite3_prepare_v2(archive->db,
                                   "INSERT INTO ends VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
-                                  "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+                                  "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
                                   -1, &writer->insert, NULL);
         if (code == SQLITE_OK)
                 code = sqlite3_prepare_v2(
@@ -222,7 +231,7 @@ static int writer_prepare(Archive *archive, Writer *writer) {
                         "SELECT row, waited_sketch, ran_sketch FROM ends WHERE at = ?1 AND "
                         "uid = ?2 AND waited_sketch NOTNULL AND device = ?5 AND state = ?6 AND "
                         "code = ?7 AND "
-                        "label = ?14 AND kernels = ?15",
+                        "label = ?14 AND kernels = ?15 AND slurm_job = ?19",
                         -1, &writer->find, NULL);
         if (code == SQLITE_OK)
                 code = sqlite3_prepare_v2(
@@ -257,8 +266,8 @@ static int write_share(Writer *writer, const TallyShare *share) {
         row_bind(statement, &share->row);
         if (row)
                 sqlite3_bind_int64(statement, 1, row);
-        sketch_bind(statement, ROW_PARAMETERS + 1, &waited);
-        sketch_bind(statement, ROW_PARAMETERS + 2, &ran);
+        sketch_bind(statement, ROW_WAITED_SKETCH, &waited);
+        sketch_bind(statement, ROW_RAN_SKETCH, &ran);
         return statement_run(statement);
 }
 

@@ -31,7 +31,7 @@ enum {
         _ARCHIVE_E_SUCCESS,
         ARCHIVE_E_DAMAGED,
         ARCHIVE_E_BUSY,    /* another daemon uses it */
-        ARCHIVE_E_VERSION, /* a newer gpuqd wrote it */
+        ARCHIVE_E_VERSION, /* a newer gpuqd wrote it; that of an older one is converted */
         ARCHIVE_E_LONG,    /* the report took ARCHIVE_REPORT_MS */
 };
 
@@ -44,7 +44,8 @@ typedef struct ArchiveQuery {
         char kernel[TALLY_KERNELS_MAX + 1]; /* one of the row's; "": all */
         char label[LIMIT_JOB_LABEL + 1];
         bool has_label;
-        uint64_t next_ms; /* where the page before ended; both 0: the first page */
+        uint32_t slurm_job; /* 0: all */
+        uint64_t next_ms;   /* where the page before ended; both 0: the first page */
         uint64_t next_row;
         Gpuq__V1__Grouping grouping; /* of a report */
 } ArchiveQuery;

@@ -31,6 +31,7 @@ enum {
         COLUMN_REASON,
         COLUMN_WAITED_SKETCH,
         COLUMN_RAN_SKETCH,
+        COLUMN_SLURM_JOB,
 };
 
 /* ---- a page of rows -------------------------------------------------------- */
@@ -100,6 +101,8 @@ static bool page_wants(const ArchiveQuery *query, sqlite3_stmt *statement) {
         if (query->states &&
             !(query->states & 1u << (sqlite3_column_int(statement, COLUMN_STATE) & 31)))
                 return false;
+        if (query->slurm_job && column_number(statement, COLUMN_SLURM_JOB) != query->slurm_job)
+                return false;
         if (query->has_label && strcmp(column_text(statement, COLUMN_LABEL), query->label) != 0)
                 return false;
         return !*query->kernel ||
@@ -130,6 +133,7 @@ static void page_add(Page *page, sqlite3_stmt *statement) {
         row->gpu_ns = column_number(statement, COLUMN_GPU);
         row->bytes = column_number(statement, COLUMN_BYTES);
         row->retries = column_number(statement, COLUMN_RETRIES);
+        row->slurm_job = (uint32_t)column_number(statement, COLUMN_SLURM_JOB);
         row->waited = column_spread(statement, COLUMN_WAITED_SKETCH, &to->waited);
         row->ran = column_spread(statement, COLUMN_RAN_SKETCH, &to->ran);
         page->list[page->history.n_rows++] = row;
@@ -229,6 +233,7 @@ static void sums_add(Sums *sums, sqlite3_stmt *statement) {
         row->gpu_ns = column_number(statement, 8);
         row->bytes = column_number(statement, 9);
         row->retries = column_number(statement, 10);
+        row->slurm_job = (uint32_t)column_number(statement, 11);
         sums->list[i] = row;
 }
 
@@ -262,12 +267,15 @@ static int report_prepare(Archive *archive, const ArchiveQuery *query, sqlite3_s
                 [GPUQ__V1__GROUPING__BY_USER] = {"uid, max(gid), ''", "uid"},
                 [GPUQ__V1__GROUPING__BY_GROUP] = {"0, gid, ''", "gid"},
                 [GPUQ__V1__GROUPING__BY_LABEL] = {"uid, 0, label", "uid, label"},
+                [GPUQ__V1__GROUPING__BY_SLURM_JOB] = {"uid, max(gid), ''", "uid, slurm_job"},
         };
         char sql[600];
 
         snprintf(sql, sizeof(sql),
                  "SELECT %s, total(n), total(n * (state = %d)), total(n * (state = %d)), "
-                 "total(waited), total(ran), total(gpu), total(bytes), total(retries) FROM ends "
+                 "total(waited), total(ran), total(gpu), total(bytes), total(retries), "
+                 "max(slurm_job) "
+                 "FROM ends "
                  "WHERE at >= ?1 AND "
                  "at < ?2 %s GROUP BY %s ORDER BY total(gpu) DESC LIMIT %u",
                  keys[query->grouping][0], JOB_FAILED, JOB_CANCELLED,

@@ -142,6 +142,7 @@ typedef struct JobSpec {
         uint64_t word_offset;
         Job **after; /* unfinished jobs */
         size_t n_after;
+        uint32_t slurm_job; /* 0: the submitter's */
 } JobSpec;
 
 /* The request. Everything but references is in the job's own allocation. */
@@ -161,7 +162,8 @@ typedef struct JobWork {
         int device;          /* requested, or that of its buffers; -1: any */
         bool repeatable;
         bool timed;
-        bool is_prepared; /* fired from a prepared job */
+        bool is_prepared;   /* fired from a prepared job */
+        uint32_t slurm_job; /* of the client that submitted it; 0: none */
 } JobWork;
 
 /* Its predecessors and successors. */

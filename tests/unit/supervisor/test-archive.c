@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include <sqlite3.h>
+
 #include "archive.h"
 
 #define ALICE  1000u
@@ -135,6 +137,7 @@ static void what_is_written_is_read_after_a_restart(void **state) {
         row.code = FAILURE_FAULT;
         row.device = 3;
         row.n_retries = 2;
+        row.slurm_job = UINT32_MAX;
         strcpy(row.label, "mine");
         strcpy(row.reason, "it trapped");
         write_single(*state, row);
@@ -150,6 +153,7 @@ static void what_is_written_is_read_after_a_restart(void **state) {
         assert_int_equal(history->rows[0]->state, GPUQ__V1__STATE__FAILED);
         assert_int_equal(history->rows[0]->code, GPUQ__V1__CODE__E_FAULT);
         assert_int_equal(history->rows[0]->retries, 2);
+        assert_int_equal(history->rows[0]->slurm_job, UINT32_MAX);
         assert_int_equal(history->rows[0]->bytes, 64);
         assert_int_equal(history->rows[0]->gpu_ns, 100000000);
         assert_string_equal(history->rows[0]->label, "mine");
@@ -182,6 +186,19 @@ static void shares_of_a_minute_add_up_in_one_row(void **state) {
         page_free(history);
 }
 
+static void shares_of_different_slurm_jobs_do_not(void **state) {
+        TallyShare share = {.row = job(ALICE, "add", MINUTE)};
+        TallyBatch batch = {.shares = &share, .n_shares = 1, .n_jobs = 2};
+
+        share.row.n_jobs = 2;
+        for (unsigned i = 0; i < 4; ++i) {
+                share.row.slurm_job = i % 2;
+                assert_int_equal(archive_write(((Play *)*state)->archive, &batch), 0);
+        }
+        assert_int_equal(count(*state, (ArchiveQuery){}), 2);
+        assert_int_equal(count(*state, (ArchiveQuery){.slurm_job = 1}), 1);
+}
+
 static void several_jobs_have_no_id(void **state) {
         ArchiveQuery query = {};
         Gpuq__V1__History *history;
@@ -198,6 +215,7 @@ static void a_query_selects(void **state) {
 
         strcpy(labelled.label, "mine");
         failed.state = JOB_FAILED;
+        failed.slurm_job = 5;
         write_single(*state, job(ALICE, "add", MINUTE + 1000));
         write_single(*state, job(ALICE, "add, scale", MINUTE + 2000));
         write_single(*state, labelled);
@@ -210,6 +228,8 @@ static void a_query_selects(void **state) {
         assert_int_equal(count(*state, (ArchiveQuery){.has_label = true}), 3);
         assert_int_equal(count(*state, (ArchiveQuery){.has_label = true, .label = "mine"}), 1);
         assert_int_equal(count(*state, (ArchiveQuery){.states = 1u << JOB_FAILED}), 1);
+        assert_int_equal(count(*state, (ArchiveQuery){.slurm_job = 5}), 1);
+        assert_int_equal(count(*state, (ArchiveQuery){.slurm_job = 6}), 0);
         assert_int_equal(count(*state, (ArchiveQuery){.since_ms = MINUTE + 2000}), 3);
         assert_int_equal(count(*state, (ArchiveQuery){.until_ms = MINUTE + 2000}), 1);
 }
@@ -318,6 +338,26 @@ static void a_report_sums_up(void **state) {
         gpuq__v1__report__free_unpacked(report, NULL);
 }
 
+static void a_report_sums_up_slurm_jobs(void **state) {
+        TallyRow slurm = job(BOB, "add", MINUTE);
+        Gpuq__V1__Report *report;
+
+        slurm.slurm_job = 5;
+        write_single(*state, slurm);
+        write_single(*state, slurm);
+        write_single(*state, job(BOB, "add", MINUTE));
+        write_single(*state, job(ALICE, "add", MINUTE));
+
+        report = read_report(*state, GPUQ__V1__GROUPING__BY_SLURM_JOB);
+        assert_int_equal(report->n_rows, 3);
+        assert_int_equal(report->rows[0]->slurm_job, 5);
+        assert_int_equal(report->rows[0]->uid, BOB);
+        assert_int_equal(report->rows[0]->jobs, 2);
+        assert_int_equal(report->rows[1]->slurm_job, 0);
+        assert_int_equal(report->rows[1]->jobs, 1);
+        gpuq__v1__report__free_unpacked(report, NULL);
+}
+
 static void old_rows_go(void **state) {
         Play *play = *state;
         bool has_more = true;
@@ -364,6 +404,55 @@ static void a_file_that_is_no_database_can_be_set_aside(void **state) {
         assert_int_equal(count(play, (ArchiveQuery){}), 1);
 }
 
+static void execute(const char *path, const char *sql) {
+        sqlite3 *db;
+
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* As gpuqd wrote it before it knew of Slurm jobs. */
+static void the_file_of_an_older_gpuqd_is_converted(void **state) {
+        Play *play = *state;
+        ArchiveQuery query = {};
+        Gpuq__V1__History *history;
+        TallyRow row = job(BOB, "add", MINUTE + 9);
+
+        play->archive = archive_free(play->archive);
+        archive_remove(play->path);
+        execute(play->path,
+                "CREATE TABLE ends (row INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, uid "
+                "INTEGER, "
+                "gid INTEGER, id INTEGER, device INTEGER, state INTEGER, code INTEGER, n INTEGER, "
+                "waited INTEGER, ran INTEGER, gpu INTEGER, bytes INTEGER, retries INTEGER, "
+                "label TEXT, kernels TEXT, reason TEXT, waited_sketch BLOB, ran_sketch BLOB);"
+                "CREATE INDEX by_time ON ends (at); CREATE INDEX by_user ON ends (uid, at);"
+                "PRAGMA user_version = 1;"
+                "INSERT INTO ends VALUES (NULL, 1700000040001, 1000, 100, 5, 0, 2, 0, 1, 10, 20, "
+                "30, 40, 0, 'old', 'add', '', NULL, NULL)");
+        reopen(play);
+        row.slurm_job = 8;
+        write_single(play, row);
+        reopen(play);
+
+        history = read_page(play, &query);
+        assert_int_equal(history->n_rows, 2);
+        assert_string_equal(history->rows[0]->label, "old");
+        assert_int_equal(history->rows[0]->slurm_job, 0);
+        assert_int_equal(history->rows[1]->slurm_job, 8);
+        page_free(history);
+}
+
+static void the_file_of_a_newer_gpuqd_is_left_alone(void **state) {
+        Play *play = *state;
+        Archive *archive;
+
+        play->archive = archive_free(play->archive);
+        execute(play->path, "PRAGMA user_version = 99");
+        assert_int_equal(archive_open(play->path, &archive), ARCHIVE_E_VERSION);
+}
+
 static void one_program_at_a_time_uses_it(void **state) {
         Archive *other;
 
@@ -376,16 +465,20 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(what_is_written_is_read_after_a_restart),
                 TEST(shares_of_a_minute_add_up_in_one_row),
+                TEST(shares_of_different_slurm_jobs_do_not),
                 TEST(several_jobs_have_no_id),
                 TEST(a_query_selects),
                 TEST(a_row_of_several_jobs_is_in_its_whole_minute),
                 TEST(many_rows_come_in_pages),
                 TEST(a_page_looks_at_a_bounded_number_of_rows),
                 TEST(a_report_sums_up),
+                TEST(a_report_sums_up_slurm_jobs),
                 TEST(old_rows_go),
                 TEST(a_file_that_is_too_large_loses_rows_of_the_user_with_the_most),
                 TEST(only_its_user_can_read_the_file),
                 TEST(a_file_that_is_no_database_can_be_set_aside),
+                TEST(the_file_of_an_older_gpuqd_is_converted),
+                TEST(the_file_of_a_newer_gpuqd_is_left_alone),
                 TEST(one_program_at_a_time_uses_it),
         };
 

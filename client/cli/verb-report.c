@@ -72,6 +72,8 @@ static void report_print_row(const ReportOutput *output, const gpuq_report_row *
                 table_cell(table, "%s", who_user(row->uid).name);
         if (options->by == GPUQ_REPORT_BY_LABEL)
                 table_cell(table, "%s", *row->label ? row->label : "-");
+        if (options->by == GPUQ_REPORT_BY_SLURM_JOB)
+                table_cell(table, "%u", row->slurm_job);
         table_cell(table, "%llu", (unsigned long long)row->jobs);
         table_cell(table, "%llu", (unsigned long long)row->failed);
         table_cell(table, "%llu", (unsigned long long)row->cancelled);
@@ -89,6 +91,7 @@ static void report_add_json(const ReportOutput *output, const gpuq_report_row *r
         json_text(object, "user", report_user(output->options, row).name);
         json_text(object, "group", report_group(output->options, row).name);
         json_text(object, "label", row->label);
+        json_number(object, "slurm_job", row->slurm_job);
         json_number(object, "jobs", row->jobs);
         json_number(object, "failed", row->failed);
         json_number(object, "cancelled", row->cancelled);
@@ -103,7 +106,7 @@ static void report_print_csv_heading(void) {
         static const char *const names[] = {
                 "begin",       "end",    "user",      "group",       "label",
                 "jobs",        "failed", "cancelled", "gpu_seconds", "waited_seconds",
-                "ran_seconds", "bytes",  "retries"};
+                "ran_seconds", "bytes",  "retries",   "slurm_job"};
         Csv csv = {0};
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -127,6 +130,7 @@ static void report_print_csv(const ReportOutput *output, const gpuq_report_row *
         csv_seconds(&csv, row->ran_us * 1000);
         csv_number(&csv, row->bytes);
         csv_number(&csv, row->retries);
+        csv_number(&csv, row->slurm_job);
         csv_end(&csv);
 }
 
@@ -141,6 +145,8 @@ static int report_new_table(const ReportOptions *options, Table **ret_table) {
         columns[n++] = (TableColumn){options->by == GPUQ_REPORT_BY_GROUP ? "GROUP" : "USER"};
         if (options->by == GPUQ_REPORT_BY_LABEL)
                 columns[n++] = (TableColumn){"LABEL", .shorten = true};
+        if (options->by == GPUQ_REPORT_BY_SLURM_JOB)
+                columns[n++] = (TableColumn){"SLURM JOB", .right = true};
         columns[n++] = (TableColumn){"JOBS", .right = true};
         columns[n++] = (TableColumn){"FAILED", .right = true};
         columns[n++] = (TableColumn){"CANC", .right = true};
@@ -228,14 +234,15 @@ static int report_word(const char *const *words, size_t n_words) {
 }
 
 static int report_read_words(Cli *cli, int option, ReportOptions *options) {
-        static const char *const by[] = {"user", "group", "label"}, *const per[] = {"all", "day",
-                                                                                    "month"};
+        static const char *const by[] = {"user", "group", "label", "slurm-job"};
+        static const char *const per[] = {"all", "day", "month"};
         int n = option == REPORT_BY ? report_word(by, ARRAY_SIZE(by))
                                     : report_word(per, ARRAY_SIZE(per));
 
         if (n < 0)
-                return option == REPORT_BY ? cli_option(cli, "--by", "user, group or label")
-                                           : cli_option(cli, "--per", "day, month or all");
+                return option == REPORT_BY
+                               ? cli_option(cli, "--by", "user, group, label or slurm-job")
+                               : cli_option(cli, "--per", "day, month or all");
         if (option == REPORT_BY)
                 options->by = (gpuq_report_by)n;
         else
@@ -333,7 +340,8 @@ const Verb verb_report = {
         .name = "report",
         .arguments = "[OPTION...]",
         .summary = "sum up GPU time, jobs and waiting time, of this month unless --since is given",
-        .help = "      --by KEY           a line for each user (default), group, or label\n"
+        .help = "      --by KEY           a line for each user (default), group, label or "
+                "slurm-job\n"
                 "      --per PERIOD       lines for each day or month\n"
                 "  -u, --user USER        sum up the jobs of this user, a name or number\n"
                 "  -S, --since TIME       sum up jobs that ended from this time on: 2026-05-31,\n"

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "number.h"
 #include "util/near.h"
 
 const Verb *const verbs[] = {
@@ -69,6 +70,15 @@ int cli_usage(Cli *cli, const char *format, ...) {
 
 int cli_option(Cli *cli, const char *name, const char *wanted) {
         return cli_usage(cli, "%s `%s': expected %s", name, optarg, wanted);
+}
+
+int cli_read_slurm_job(Cli *cli, uint32_t *ret_slurm_job) {
+        uint64_t number;
+
+        if (number_unsigned(optarg, UINT32_MAX, &number) < 0 || number == 0)
+                return cli_option(cli, "--slurm-job", "the number of a job of Slurm");
+        *ret_slurm_job = (uint32_t)number;
+        return 0;
 }
 
 int cli_failed(Cli *cli, ExitWhen when, int error) {

@@ -83,6 +83,8 @@ int verb_run_for_job(Cli *cli, int argc, char **argv, int (*run)(Cli *cli, uint6
 int cli_usage(Cli *cli, const char *format, ...) _printf_(2, 3);
 /** cli_option() - an option's value is wrong. @name: such as "--grid". Return: EXIT_USAGE. */
 int cli_option(Cli *cli, const char *name, const char *wanted);
+/** cli_read_slurm_job() - the value of --slurm-job. Return: 0, or EXIT_USAGE. */
+int cli_read_slurm_job(Cli *cli, uint32_t *ret_slurm_job);
 /** cli_failed() - a call of the library failed: its text becomes the problem. Return: an exit code. */
 int cli_failed(Cli *cli, ExitWhen when, int error);
 /** cli_no_memory() - Return: an exit code. */

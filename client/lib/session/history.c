@@ -60,6 +60,7 @@ static gpuq_history_row history_row(const Gpuq__V1__HistoryRow *row, Block *bloc
                 .retries = row->retries,
                 .waited = history_spread(row->waited, row->waited_us),
                 .ran = history_spread(row->ran, row->ran_us),
+                .slurm_job = row->slurm_job,
         };
 }
 
@@ -104,6 +105,7 @@ static int history_get(gpuq_client *client, gpuq_history_query *query, gpuq_hist
         get.kernel = (char *)(query->kernel ? query->kernel : "");
         get.one_label = query->label != NULL;
         get.label = (char *)(query->label ? query->label : "");
+        get.slurm_job = query->slurm_job;
         get.next_ms = query->next_ms;
         get.next_row = query->next_row;
         r = query->state ? history_state_bit(query->state, &get.states) : 0;
@@ -149,6 +151,7 @@ static gpuq_report_row report_row(const Gpuq__V1__ReportRow *row, Block *block) 
                 .gpu_ns = row->gpu_ns,
                 .bytes = row->bytes,
                 .retries = row->retries,
+                .slurm_job = row->slurm_job,
         };
 }
 

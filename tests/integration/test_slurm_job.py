@@ -13,6 +13,7 @@ import pytest
 
 from harness import kernels, place
 from harness.patience import until
+from harness.terminal import on_terminal
 
 UID = 12345  # no passwd entry, like a deleted user's
 
@@ -117,6 +118,9 @@ def test_what_a_slurm_job_left_is_cancelled_after_a_restart(start_gpuqd, slurm_j
     daemon.start()
     until(lambda: queued(daemon) == ids, "both jobs to be known again")
     assert "SLURM" in daemon.run("queue").stdout
+    lines = on_terminal(80, "--socket", daemon.socket, "queue").splitlines()
+    column = slice(lines[0].index("SLURM"), lines[0].index("SLURM") + len("SLURM"))
+    assert {line[column].strip() for line in lines[1:]} >= {"7", "8"} and max(map(len, lines)) <= 80
 
     assert daemon.run("cancel", "--slurm-job", 7, uid=UID + 1).stdout == "0 jobs cancelled\n"
     assert daemon.run("cancel", "--slurm-job", 7, uid=UID).stdout == "1 job cancelled\n"
@@ -130,6 +134,8 @@ def test_a_slurm_job_is_told_to_its_user_alone(service, slurm_job, source):
     assert [job["slurm_job"] for job in documents(service, "queue", uid=UID)["jobs"]] == [7]
     assert [job["slurm_job"] for job in documents(service, "queue", uid=UID + 1)["jobs"]] == [0]
     assert service.run("cancel", "--slurm-job", 7).returncode == 0
+    until(lambda: not queued(service), "it to end")
+    assert "SLURM" not in service.run("queue").stdout
 
 
 @pytest.mark.parametrize("arguments, words", [

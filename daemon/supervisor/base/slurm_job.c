@@ -83,8 +83,9 @@ static uint32_t line_job_v1(SlurmLine line, uint32_t uid) {
 static uint32_t line_job(SlurmLine line, uint32_t uid) {
         uint32_t job;
 
-        if (!line_skip_past(&line, ':') || !line_skip_past(&line, ':'))
-                return 0;
+        for (unsigned n = 0; n < 2; ++n)
+                if (!line_skip_past(&line, ':'))
+                        return 0;
         job = line_job_v2(line);
         return job ? job : line_job_v1(line, uid);
 }

@@ -10,7 +10,7 @@
 # gpuqd, such as detached jobs, is cancelled, and when that was the user's last job there, all that the user left. A
 # failure is logged and never fails the job: Slurm would drain the node.
 #
-# GPUQ_SLURM_STATE: a folder with a file for each job; GPUQ_SLURM_CONF: the file that is written for gpuqd;
+# GPUQ_SLURM_STATE: a folder with files for each job, which is slurm_dir of gpuqd.conf; GPUQ_SLURM_CONF: the file that is written for gpuqd;
 # GPUQ_SLURM_RELOAD: the command that makes gpuqd read it. GPUQ_SOCKET: of gpuqd.
 set -u
 
@@ -25,7 +25,7 @@ complain() {
 
 # Those of this job on this node: "GRES=shard:gpu:3(3/8)" on the node's line.
 count_shards() {
-        scontrol -d show job "$SLURM_JOB_ID" |
+        echo "$job" |
                 sed -n "s/.*Nodes=$SLURMD_NODENAME .*GRES=[^ ]*shard:[a-z_]*:*\([0-9][0-9]*\).*/\1/p" | head -n 1
 }
 
@@ -38,7 +38,25 @@ write_conf() {
         } >"$conf.new" && mv "$conf.new" "$conf"
 }
 
+# gpuqd reads it when it writes the job's first line of the history, which may be after the job.
+keep_account() {
+        account=$(echo "$job" | sed -n 's/.* Account=\([^ ]*\).*/\1/p' | head -n 1)
+        case $account in
+        '' | '(null)') ;;
+        *) echo "$account" >"$state/account-$SLURM_JOB_ID" ;;
+        esac
+}
+
+forget_accounts() {
+        touch -c "$state/account-$SLURM_JOB_ID"
+        find "$state" -name 'account-*' -mmin +1440 | while read -r file; do
+                [ -e "$state/job-${file##*-}" ] || rm -f "$file"
+        done
+}
+
 begin() {
+        job=$(scontrol -d show job "$SLURM_JOB_ID")
+        keep_account
         shards=$(count_shards)
         echo "$SLURM_JOB_UID ${shards:-0}" >"$state/job-$SLURM_JOB_ID"
         [ -n "$shards" ] || return 0
@@ -57,6 +75,7 @@ end() {
         shards=0
         [ -e "$state/job-$SLURM_JOB_ID" ] && read -r _ shards <"$state/job-$SLURM_JOB_ID"
         rm -f "$state/job-$SLURM_JOB_ID"
+        forget_accounts
         if [ "$shards" = 0 ]; then
                 cancel_left 2>/dev/null
                 return 0

@@ -55,7 +55,7 @@ _gpuq() {
                 --socket | --listen | -o | --output) COMPREPLY=($(compgen -f -- "$current")); return ;;
                 -u | --user) COMPREPLY=($(compgen -u -- "$current")); return ;;
                 --state) COMPREPLY=($(compgen -W 'done failed cancelled' -- "$current")); return ;;
-                --by) COMPREPLY=($(compgen -W 'user group label slurm-job' -- "$current")); return ;;
+                --by) COMPREPLY=($(compgen -W 'user group label slurm-job account' -- "$current")); return ;;
                 --per) COMPREPLY=($(compgen -W 'day month all' -- "$current")); return ;;
                 -I | --include-path) COMPREPLY=($(compgen -d -- "$current")); return ;;
                 --std) COMPREPLY=($(compgen -W 'c++11 c++14 c++17 c++20' -- "$current")); return ;;

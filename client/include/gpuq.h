@@ -1021,12 +1021,13 @@ typedef enum gpuq_report_by {
         GPUQ_REPORT_BY_GROUP,
         GPUQ_REPORT_BY_LABEL,     /* of each user */
         GPUQ_REPORT_BY_SLURM_JOB, /* of each user */
+        GPUQ_REPORT_BY_ACCOUNT,   /* of Slurm */
 } gpuq_report_by;
 
 /* Sums of history rows. */
 typedef struct gpuq_report_row {
-        uint32_t uid;      /* 0 by group */
-        uint32_t gid;      /* 0 by label */
+        uint32_t uid;      /* 0 by group and account */
+        uint32_t gid;      /* 0 by label and account */
         const char *label; /* "" but by label */
         uint64_t jobs;
         uint64_t failed, cancelled; /* of them */
@@ -1034,7 +1035,8 @@ typedef struct gpuq_report_row {
         uint64_t gpu_ns;
         uint64_t bytes;
         uint64_t retries;
-        uint32_t slurm_job; /* by Slurm job; 0: jobs of no job of Slurm */
+        uint32_t slurm_job;  /* by Slurm job; 0: jobs of no job of Slurm */
+        const char *account; /* "" but by account; by account: jobs without one */
 } gpuq_report_row;
 
 typedef struct gpuq_report {

@@ -323,7 +323,7 @@ def test_a_report_sums_up(gpuqd, client):
     (("history", "--user", "nobody-here"), "this machine has no such user"),
     (("history", "--csv", "--json"), "exclude each other"),
     (("history", "more"), "unexpected argument `more'"),
-    (("report", "--by", "colour"), "--by `colour': expected user, group, label or slurm-job"),
+    (("report", "--by", "colour"), "--by `colour': expected user, group, label, slurm-job or account"),
     (("report", "--per", "week"), "--per `week': expected day, month or all"),
     (("report", "--per", "day", "--since", "1970-01-02"), "at most 3660 days"),
 ])

@@ -144,12 +144,12 @@ class Slurm:
         return subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=place.PATIENCE_S)
 
-    def job(self, user, node, shards, command):
+    def job(self, user, node, shards, command, *options):
         """Started by that user. Its program is a line of the shell, which finds gpuq and this node's gpuqd."""
         entry = pwd.getpwnam(user)
         environment = {**self.environment, "GPUQ_SOCKET": str(self.daemons[node].socket),
                        "PATH": f"{place.STAGE / 'bin'}:/usr/bin:/bin", "LD_LIBRARY_PATH": str(place.STAGE / "lib")}
-        return subprocess.Popen(["srun", "-w", node, f"--gres=shard:{shards}", "sh", "-c", command], env=environment,
+        return subprocess.Popen(["srun", "-w", node, f"--gres=shard:{shards}", *options, "sh", "-c", command], env=environment,
                                 user=entry.pw_uid, group=entry.pw_gid, extra_groups=[], cwd="/", stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -179,8 +179,8 @@ class Slurm:
 
 @pytest.fixture
 def slurm(start_gpuqd):
-    daemons = [start_gpuqd(private=False, state_dir="") if node == "node1" else start_gpuqd(private=False) for node in NODES]
     folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-slurm-"))  # other than pytest's, users may read it
+    daemons = [start_gpuqd(private=False, slurm_dir=folder / "node0"), start_gpuqd(private=False, state_dir="")]
     try:
         made = Slurm(folder, daemons)
         yield made
@@ -239,6 +239,22 @@ def test_what_a_job_leaves_is_cancelled_when_it_ends(slurm):
         assert jobs[shards].wait(place.PATIENCE_S) == 0, jobs[shards].stdout.read()
         del numbers[shards]
         until(lambda: slurm.queued("node0") == sorted(numbers.values()), "what that job left to be cancelled")
+
+
+def test_a_report_sums_up_accounts(slurm):
+    if not slurm.has_groups:
+        pytest.skip("Slurm cannot make control groups here")
+    source = slurm.folder / "nothing.cu"
+    source.write_text(kernels.BASIC)
+    for shards, account in ((1, "physics"), (0, "maths"), (1, "maths")):
+        job = slurm.job(ALICE, "node0", shards, f"gpuq run {source}:nothing", f"--account={account}")
+        assert job.wait(place.PATIENCE_S) == 0, job.stdout.read()
+
+    def jobs():
+        ended = slurm.daemons["node0"].run("report", "--by", "account", "--json")
+        return {row["account"]: row["jobs"] for row in json.loads(ended.stdout)["report"]}
+    until(lambda: jobs() == {"physics": 1, "maths": 2}, "the jobs in the history")
+    assert "ACCOUNT" in slurm.daemons["node0"].run("report", "--by", "account").stdout
 
 
 def test_jobs_run_while_gpuqd_does_not(slurm):

@@ -152,6 +152,7 @@ static gpuq_report_row report_row(const Gpuq__V1__ReportRow *row, Block *block) 
                 .bytes = row->bytes,
                 .retries = row->retries,
                 .slurm_job = row->slurm_job,
+                .account = block_text(block, row->account),
         };
 }
 
@@ -162,7 +163,7 @@ static int report_new(const Gpuq__V1__Report *from, gpuq_report **ret_report) {
         int r;
 
         for (size_t i = 0; i < from->n_rows; i++)
-                n_texts += strlen(from->rows[i]->label) + 1;
+                n_texts += strlen(from->rows[i]->label) + strlen(from->rows[i]->account) + 2;
         r = block_new(sizeof(*report) + from->n_rows * sizeof(*report->rows), n_texts, &block);
         if (r < 0)
                 return r;

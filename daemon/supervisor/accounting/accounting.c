@@ -116,7 +116,7 @@ static int work_write(AccountingWork *work) {
 
         r = work_open(work);
         if (r == 0 && work->batch)
-                r = archive_write(accounting->archive, work->batch);
+                r = archive_write(accounting->archive, work->batch, accounting->slurm_dir);
         if (r == 0)
                 r = archive_prune(accounting->archive, work->before_ms, ARCHIVE_BYTES_MAX,
                                   &work->has_more);
@@ -307,6 +307,7 @@ static int accounting_open(Accounting *accounting) {
                 accounting->path = NULL;
                 return -ENOMEM;
         }
+        accounting->slurm_dir = config->slurm_dir ? strdup(config->slurm_dir) : NULL;
         r = disk_new(accounting->engine->loop, 1, &accounting->disk);
         if (r < 0) {
                 accounting_note(accounting, r);
@@ -372,6 +373,7 @@ Accounting *accounting_free(Accounting *accounting) {
         tally_batch_free(accounting->last.batch);
         tally_free(accounting->tally);
         free(accounting->path);
+        free(accounting->slurm_dir);
         free(accounting);
         return NULL;
 }

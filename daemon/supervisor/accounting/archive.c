@@ -57,6 +57,9 @@ static int archive_number(Archive *archive, const char *sql, int64_t *ret_number
 
 /* ---- open ------------------------------------------------------------------ */
 
+#define ARCHIVE_ACCOUNTS                                                                           \
+        "CREATE TABLE accounts (slurm_job INTEGER PRIMARY KEY, at INTEGER, account TEXT);"
+
 static int archive_prepare(Archive *archive) {
         static const char schema[] =
                 "CREATE TABLE ends (row INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, uid "
@@ -66,10 +69,10 @@ static int archive_prepare(Archive *archive) {
                 "label TEXT, kernels TEXT, reason TEXT, waited_sketch BLOB, ran_sketch BLOB, "
                 "slurm_job INTEGER NOT NULL DEFAULT 0);"
                 "CREATE INDEX by_time ON ends (at);"
-                "CREATE INDEX by_user ON ends (uid, at);"
+                "CREATE INDEX by_user ON ends (uid, at);" ARCHIVE_ACCOUNTS
                 "PRAGMA user_version = 2", /* ARCHIVE_VERSION */
-                from_1[] = "ALTER TABLE ends ADD COLUMN slurm_job INTEGER NOT NULL DEFAULT 0;"
-                           "PRAGMA user_version = 2";
+                from_1[] = "ALTER TABLE ends ADD COLUMN slurm_job INTEGER NOT NULL DEFAULT "
+                           "0;" ARCHIVE_ACCOUNTS "PRAGMA user_version = 2";
         int64_t version = 0;
         int r;
 
@@ -283,7 +286,7 @@ static int write_rows(Writer *writer, const TallyBatch *batch) {
         return code;
 }
 
-int archive_write(Archive *archive, const TallyBatch *batch) {
+int archive_write(Archive *archive, const TallyBatch *batch, const char *slurm_dir) {
         Writer writer = {};
         int code, r;
 
@@ -293,6 +296,8 @@ int archive_write(Archive *archive, const TallyBatch *batch) {
         code = writer_prepare(archive, &writer);
         if (code == SQLITE_OK)
                 code = write_rows(&writer, batch);
+        if (code == SQLITE_DONE && slurm_dir)
+                code = archive_keep_accounts(archive, batch, slurm_dir);
         r = archive_error(archive, code);
         writer_clear(&writer);
         if (r == 0)
@@ -326,7 +331,7 @@ int archive_prune(Archive *archive, uint64_t before_ms, uint64_t n_bytes_max, bo
                                       "ORDER BY count(*) DESC LIMIT 1) ORDER BY at LIMIT ?2)";
         sqlite3_stmt *statement = NULL;
         uint64_t n_bytes = 0;
-        int code, r;
+        int code, n_gone = 0, r;
 
         r = archive_bytes(archive, &n_bytes);
         if (r)
@@ -339,8 +344,12 @@ int archive_prune(Archive *archive, uint64_t before_ms, uint64_t n_bytes_max, bo
                 code = sqlite3_step(statement);
         }
         sqlite3_finalize(statement);
+        if (code == SQLITE_DONE)
+                n_gone = sqlite3_changes(archive->db);
+        if (n_gone)
+                code = archive_prune_accounts(archive, before_ms);
         r = archive_error(archive, code);
         if (r == 0)
-                *ret_has_more = sqlite3_changes(archive->db) == (int)ARCHIVE_PRUNE;
+                *ret_has_more = n_gone == (int)ARCHIVE_PRUNE;
         return r;
 }

@@ -18,12 +18,13 @@
 
 #include "tally.h"
 
-#define ARCHIVE_PAGE      256u         /* rows in one answer */
-#define ARCHIVE_SCAN      20000u       /* rows that are looked at for one answer */
-#define ARCHIVE_SUMS      1000u        /* lines of one report */
-#define ARCHIVE_BYTES_MAX (1ull << 30) /* beyond that rows of the user with the most go */
-#define ARCHIVE_PRUNE     2000u        /* rows removed at a time */
-#define ARCHIVE_REPORT_MS 10000u       /* for one report */
+#define ARCHIVE_PAGE        256u         /* rows in one answer */
+#define ARCHIVE_SCAN        20000u       /* rows that are looked at for one answer */
+#define ARCHIVE_SUMS        1000u        /* lines of one report */
+#define ARCHIVE_BYTES_MAX   (1ull << 30) /* beyond that rows of the user with the most go */
+#define ARCHIVE_PRUNE       2000u        /* rows removed at a time */
+#define ARCHIVE_REPORT_MS   10000u       /* for one report */
+#define ARCHIVE_ACCOUNT_MAX 64u          /* bytes of an account's name */
 
 typedef struct Archive Archive;
 
@@ -60,8 +61,13 @@ int archive_set_aside(const char *path);
 /** archive_remove() - delete the file. */
 void archive_remove(const char *path);
 
-/** archive_write() - all of a batch or nothing. Return: as archive_open(). */
-int archive_write(Archive *archive, const TallyBatch *batch);
+/**
+ * archive_write() - all of a batch or nothing
+ * @slurm_dir: where the accounts of Slurm's jobs are, see archive_account.c; NULL: nowhere
+ *
+ * Return: as archive_open().
+ */
+int archive_write(Archive *archive, const TallyBatch *batch, const char *slurm_dir);
 /**
  * archive_prune() - remove some rows from before @before_ms, or, if the file has more than
  * @n_bytes_max, the oldest rows of the user who has the most rows

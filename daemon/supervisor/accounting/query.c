@@ -260,7 +260,7 @@ void accounting_on_history(Accounting *accounting, Session *session, uint32_t se
 
 static Failure *report_read(const Session *session, const Gpuq__V1__ReportGet *get,
                             ArchiveQuery *what) {
-        if ((unsigned)get->grouping > GPUQ__V1__GROUPING__BY_SLURM_JOB)
+        if ((unsigned)get->grouping > GPUQ__V1__GROUPING__BY_ACCOUNT)
                 return failure_new(FAILURE_INVALID, "unknown grouping");
         what->grouping = get->grouping;
         what->since_ms = query_time(get->since_ms);

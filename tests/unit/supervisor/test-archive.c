@@ -78,7 +78,8 @@ static TallyRow job(uint32_t uid, const char *kernels, uint64_t at_ms) {
 
 static void write_single(Play *play, TallyRow row) {
         assert_int_equal(archive_write(play->archive,
-                                       &(TallyBatch){.singles = &row, .n_singles = 1, .n_jobs = 1}),
+                                       &(TallyBatch){.singles = &row, .n_singles = 1, .n_jobs = 1},
+                                       play->folder),
                          0);
 }
 
@@ -92,7 +93,8 @@ static void write_share(Play *play, uint32_t uid, size_t n) {
                 sketch_add(&share.ran, 20);
         }
         assert_int_equal(archive_write(play->archive,
-                                       &(TallyBatch){.shares = &share, .n_shares = 1, .n_jobs = n}),
+                                       &(TallyBatch){.shares = &share, .n_shares = 1, .n_jobs = n},
+                                       play->folder),
                          0);
 }
 
@@ -193,7 +195,7 @@ static void shares_of_different_slurm_jobs_do_not(void **state) {
         share.row.n_jobs = 2;
         for (unsigned i = 0; i < 4; ++i) {
                 share.row.slurm_job = i % 2;
-                assert_int_equal(archive_write(((Play *)*state)->archive, &batch), 0);
+                assert_int_equal(archive_write(((Play *)*state)->archive, &batch, NULL), 0);
         }
         assert_int_equal(count(*state, (ArchiveQuery){}), 2);
         assert_int_equal(count(*state, (ArchiveQuery){.slurm_job = 1}), 1);
@@ -253,7 +255,7 @@ static void many_rows_come_in_pages(void **state) {
         for (size_t i = 0; i < 1000; ++i)
                 rows[i] = job(i % 2 ? ALICE : BOB, "add", MINUTE + i / 5);
         assert_int_equal(archive_write(((Play *)*state)->archive,
-                                       &(TallyBatch){.singles = rows, .n_singles = 1000}),
+                                       &(TallyBatch){.singles = rows, .n_singles = 1000}, NULL),
                          0);
         free(rows);
         do {
@@ -279,7 +281,7 @@ static void a_page_looks_at_a_bounded_number_of_rows(void **state) {
         for (size_t i = 0; i < n_rows; ++i)
                 rows[i] = job(ALICE, i + 1 == n_rows ? "rare" : "add", MINUTE);
         assert_int_equal(archive_write(((Play *)*state)->archive,
-                                       &(TallyBatch){.singles = rows, .n_singles = n_rows}),
+                                       &(TallyBatch){.singles = rows, .n_singles = n_rows}, NULL),
                          0);
         free(rows);
         history = read_page(*state, &query);
@@ -355,6 +357,76 @@ static void a_report_sums_up_slurm_jobs(void **state) {
         assert_int_equal(report->rows[0]->jobs, 2);
         assert_int_equal(report->rows[1]->slurm_job, 0);
         assert_int_equal(report->rows[1]->jobs, 1);
+        gpuq__v1__report__free_unpacked(report, NULL);
+}
+
+static void set_account(const Play *play, unsigned slurm_job, const char *text) {
+        char path[80];
+        int fd;
+
+        snprintf(path, sizeof(path), "%s/account-%u", play->folder, slurm_job);
+        (void)unlink(path);
+        if (!text)
+                return;
+        fd = open(path, O_WRONLY | O_CREAT, 0644);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        close(fd);
+}
+
+static TallyRow slurm_row(uint32_t uid, uint32_t slurm_job) {
+        TallyRow row = job(uid, "add", MINUTE + slurm_job);
+
+        row.slurm_job = slurm_job;
+        return row;
+}
+
+/* The file may be gone when the next rows of the job are written. */
+static void a_report_sums_up_accounts(void **state) {
+        Play *play = *state;
+        Gpuq__V1__Report *report;
+
+        set_account(play, 5, "physics\n");
+        set_account(play, 6, "physics");
+        set_account(play, 7, "\tma\xffths\nphysics\n");
+        write_single(play, slurm_row(ALICE, 5));
+        set_account(play, 5, NULL);
+        write_single(play, slurm_row(ALICE, 5));
+        write_single(play, slurm_row(BOB, 6));
+        write_single(play, slurm_row(BOB, 7));
+        write_single(play, slurm_row(BOB, 7));
+        write_single(play, slurm_row(BOB, 8));
+        reopen(play);
+
+        report = read_report(play, GPUQ__V1__GROUPING__BY_ACCOUNT);
+        assert_int_equal(report->n_rows, 3);
+        assert_string_equal(report->rows[0]->account, "physics");
+        assert_int_equal(report->rows[0]->jobs, 3);
+        assert_string_equal(report->rows[1]->account, "?ma?ths");
+        assert_int_equal(report->rows[1]->jobs, 2);
+        assert_string_equal(report->rows[2]->account, "");
+        assert_int_equal(report->rows[2]->jobs, 1);
+        gpuq__v1__report__free_unpacked(report, NULL);
+        set_account(play, 6, NULL);
+        set_account(play, 7, NULL);
+}
+
+static void an_account_goes_with_the_rows_of_its_job(void **state) {
+        Play *play = *state;
+        Gpuq__V1__Report *report;
+        bool has_more;
+
+        set_account(play, 5, "physics\n");
+        write_single(play, slurm_row(ALICE, 5));
+        set_account(play, 5, NULL);
+        assert_int_equal(archive_prune(play->archive, MINUTE + 5, UINT64_MAX, &has_more), 0);
+        report = read_report(play, GPUQ__V1__GROUPING__BY_ACCOUNT);
+        assert_string_equal(report->rows[0]->account, "physics");
+        gpuq__v1__report__free_unpacked(report, NULL);
+
+        assert_int_equal(archive_prune(play->archive, MINUTE + 6, UINT64_MAX, &has_more), 0);
+        write_single(play, slurm_row(ALICE, 5)); /* of a later job with this number */
+        report = read_report(play, GPUQ__V1__GROUPING__BY_ACCOUNT);
+        assert_string_equal(report->rows[0]->account, "");
         gpuq__v1__report__free_unpacked(report, NULL);
 }
 
@@ -473,6 +545,8 @@ int main(void) {
                 TEST(a_page_looks_at_a_bounded_number_of_rows),
                 TEST(a_report_sums_up),
                 TEST(a_report_sums_up_slurm_jobs),
+                TEST(a_report_sums_up_accounts),
+                TEST(an_account_goes_with_the_rows_of_its_job),
                 TEST(old_rows_go),
                 TEST(a_file_that_is_too_large_loses_rows_of_the_user_with_the_most),
                 TEST(only_its_user_can_read_the_file),

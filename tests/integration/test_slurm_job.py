@@ -106,7 +106,7 @@ def test_the_history_has_the_slurm_job(service, slurm_job, group, source):
 
     sums = documents(service, "report", "--user", UID, "--by", "slurm-job")["report"]
     assert {row["slurm_job"]: row["jobs"] for row in sums} == {7: 2, 8: 2, 0: 2}
-    assert service.run("report", "--user", UID, "--by", "slurm-job", "--csv").stdout.splitlines()[0].endswith(",slurm_job")
+    assert service.run("report", "--user", UID, "--by", "slurm-job", "--csv").stdout.splitlines()[0].endswith(",slurm_job,account")
     assert "SLURM JOB" in service.run("report", "--user", UID, "--by", "slurm-job").stdout
 
 

@@ -6,11 +6,11 @@
 #     Prolog=@libexecdir@/gpuq/slurm
 #     Epilog=@libexecdir@/gpuq/slurm
 #
-# While a user has jobs on the node, the user's weight is the number of their shards. When a user's last job there ends,
-# what it left with gpuqd, such as detached jobs, is cancelled. A failure is logged and never fails the job: Slurm would
-# drain the node.
+# While a user has jobs on the node, the user's weight is the number of their shards. When a job ends, what it left with
+# gpuqd, such as detached jobs, is cancelled, and when that was the user's last job there, all that the user left. A
+# failure is logged and never fails the job: Slurm would drain the node.
 #
-# GPUQ_SLURM_STATE: a folder with a file for each job; GPUQ_SLURM_CONF: the file that is written for gpuqd;
+# GPUQ_SLURM_STATE: a folder with files for each job, which is slurm_dir of gpuqd.conf; GPUQ_SLURM_CONF: the file that is written for gpuqd;
 # GPUQ_SLURM_RELOAD: the command that makes gpuqd read it. GPUQ_SOCKET: of gpuqd.
 set -u
 
@@ -25,7 +25,7 @@ complain() {
 
 # Those of this job on this node: "GRES=shard:gpu:3(3/8)" on the node's line.
 count_shards() {
-        scontrol -d show job "$SLURM_JOB_ID" |
+        echo "$job" |
                 sed -n "s/.*Nodes=$SLURMD_NODENAME .*GRES=[^ ]*shard:[a-z_]*:*\([0-9][0-9]*\).*/\1/p" | head -n 1
 }
 
@@ -38,19 +38,50 @@ write_conf() {
         } >"$conf.new" && mv "$conf.new" "$conf"
 }
 
+# gpuqd reads it when it writes the job's first line of the history, which may be after the job.
+keep_account() {
+        account=$(echo "$job" | sed -n 's/.* Account=\([^ ]*\).*/\1/p' | head -n 1)
+        case $account in
+        '' | '(null)') ;;
+        *) echo "$account" >"$state/account-$SLURM_JOB_ID" ;;
+        esac
+}
+
+forget_accounts() {
+        touch -c "$state/account-$SLURM_JOB_ID"
+        find "$state" -name 'account-*' -mmin +1440 | while read -r file; do
+                [ -e "$state/job-${file##*-}" ] || rm -f "$file"
+        done
+}
+
 begin() {
+        job=$(scontrol -d show job "$SLURM_JOB_ID")
+        keep_account
         shards=$(count_shards)
-        [ -n "$shards" ] || return 0 # it has none
-        echo "$SLURM_JOB_UID $shards" >"$state/job-$SLURM_JOB_ID"
+        echo "$SLURM_JOB_UID ${shards:-0}" >"$state/job-$SLURM_JOB_ID"
+        [ -n "$shards" ] || return 0
         write_conf && $reload >/dev/null || complain "cannot tell gpuqd of its $shards shards"
 }
 
-end() {
-        [ -e "$state/job-$SLURM_JOB_ID" ] || return 0
-        rm -f "$state/job-$SLURM_JOB_ID"
-        write_conf && $reload >/dev/null || complain "cannot take its share back from gpuqd"
+# As root, who may cancel any user's jobs.
+cancel_left() {
+        timeout 30 gpuq cancel --slurm-job "$SLURM_JOB_ID" >/dev/null || return 1
         grep -qs "^$SLURM_JOB_UID " "$state"/job-* && return 0
-        setpriv --reuid "$SLURM_JOB_UID" --regid "$SLURM_JOB_GID" --clear-groups gpuq cancel --all >/dev/null || complain "cannot cancel what it left"
+        setpriv --reuid "$SLURM_JOB_UID" --regid "$SLURM_JOB_GID" --init-groups timeout 30 gpuq cancel --all >/dev/null
+}
+
+# A job without shards may run on a node without gpuqd, which is nothing to complain about.
+end() {
+        shards=0
+        [ -e "$state/job-$SLURM_JOB_ID" ] && read -r _ shards <"$state/job-$SLURM_JOB_ID"
+        rm -f "$state/job-$SLURM_JOB_ID"
+        forget_accounts
+        if [ "$shards" = 0 ]; then
+                cancel_left 2>/dev/null
+                return 0
+        fi
+        write_conf && $reload >/dev/null || complain "cannot take its share back from gpuqd"
+        cancel_left || complain "cannot cancel what it left"
 }
 
 umask 022

@@ -55,11 +55,11 @@ _gpuq() {
                 --socket | --listen | -o | --output) COMPREPLY=($(compgen -f -- "$current")); return ;;
                 -u | --user) COMPREPLY=($(compgen -u -- "$current")); return ;;
                 --state) COMPREPLY=($(compgen -W 'done failed cancelled' -- "$current")); return ;;
-                --by) COMPREPLY=($(compgen -W 'user group label' -- "$current")); return ;;
+                --by) COMPREPLY=($(compgen -W 'user group label slurm-job account' -- "$current")); return ;;
                 --per) COMPREPLY=($(compgen -W 'day week month all' -- "$current")); return ;;
                 -I | --include-path) COMPREPLY=($(compgen -d -- "$current")); return ;;
                 --std) COMPREPLY=($(compgen -W 'c++11 c++14 c++17 c++20' -- "$current")); return ;;
-                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | --kernel | -j | --job | -S | --since | -E | --until | -D | --define | -d | --delay | -s | --seconds | -U | --undefine | --maxrregcount)
+                --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | --kernel | -j | --job | -S | --since | -E | --until | -D | --define | -d | --delay | -s | --seconds | -U | --undefine | --maxrregcount | --slurm-job)
                         return ;;
         esac
 
@@ -71,9 +71,9 @@ _gpuq() {
                 top) options='--delay --user --once --socket --help' ;;
                 kernels) options+=' --noheader' ;;
                 queue) options+=' --user --me --noheader' ;;
-                cancel) options+=' --all' ;;
+                cancel) options+=' --all --slurm-job' ;;
                 fetch) options+=' --keep --quiet' ;;
-                history) options+=' --user --job --since --until --state --kernel --label --device --csv --noheader' ;;
+                history) options+=' --user --job --since --until --state --kernel --label --device --slurm-job --csv --noheader' ;;
                 report) options+=' --user --since --until --by --per --device --csv --noheader' ;;
                 trace) options='--seconds --output --socket --help' ;;
                 metrics) options='--listen --socket --help' ;;

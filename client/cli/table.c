@@ -182,6 +182,30 @@ static size_t table_column_width(const Table *table, size_t column) {
         return width;
 }
 
+static bool table_says_nothing(const Table *table, size_t column) {
+        for (size_t i = 0; i < scols_table_get_nlines(table->scols); i++) {
+                const char *text = scols_cell_get_data(table_get_cell(table, i, column));
+
+                if (text && strcmp(text, "-") != 0)
+                        return false;
+        }
+        return true;
+}
+
+static bool table_is_hidden(const Table *table, size_t column) {
+        return scols_column_is_hidden(scols_table_get_column(table->scols, column));
+}
+
+static void table_hide(Table *table, size_t column) {
+        scols_column_set_flags(scols_table_get_column(table->scols, column), SCOLS_FL_HIDDEN);
+}
+
+static void table_hide_rare(Table *table) {
+        for (size_t i = 0; i < scols_table_get_ncols(table->scols); i++)
+                if (table->columns[i].rare && table_says_nothing(table, i))
+                        table_hide(table, i);
+}
+
 static size_t text_longest_word(const char *text) {
         size_t longest = 0;
 
@@ -233,14 +257,16 @@ static int table_fit(Table *table) {
         int r = 0;
 
         for (size_t i = 0; i < n_columns; i++) {
+                widths[i] = least[i] = 0;
+                if (table_is_hidden(table, i))
+                        continue;
                 widths[i] = table_column_width(table, i);
                 least[i] = table_least_width(table, i, widths[i]);
                 need += least[i] + 1; /* with the blank before the next column */
         }
         for (size_t i = n_columns; i-- > 0 && need > terminal + 1;)
-                if (table->columns[i].spare) {
-                        scols_column_set_flags(scols_table_get_column(table->scols, i),
-                                               SCOLS_FL_HIDDEN);
+                if (table->columns[i].spare && !table_is_hidden(table, i)) {
+                        table_hide(table, i);
                         need -= least[i] + 1;
                         widths[i] = least[i];
                 }
@@ -264,8 +290,9 @@ static int table_fit(Table *table) {
 /* libsmartcols does not even print the headings of a table without rows. */
 static void table_print_heading(Table *table, FILE *stream) {
         for (size_t i = 0; i < scols_table_get_ncols(table->scols); i++)
-                fprintf(stream, "%s%s", i ? " " : "",
-                        scols_column_get_name(scols_table_get_column(table->scols, i)));
+                if (!table->columns[i].rare)
+                        fprintf(stream, "%s%s", i ? " " : "",
+                                scols_column_get_name(scols_table_get_column(table->scols, i)));
         fprintf(stream, "\n");
 }
 
@@ -277,6 +304,7 @@ int table_print_to(Table *table, FILE *stream, size_t width) {
                         table_print_heading(table, stream);
                 return 0;
         }
+        table_hide_rare(table);
         scols_table_set_stream(table->scols, stream);
         scols_table_set_termforce(table->scols,
                                   width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);

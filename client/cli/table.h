@@ -31,6 +31,7 @@ typedef struct TableColumn {
         bool shorten; /* may be cut where the terminal is narrow */
         bool wrap;    /* may take several lines there */
         bool spare;   /* may be left out there */
+        bool rare;    /* shown only if a cell says more than "-" */
 } TableColumn;
 
 typedef struct Table Table;

@@ -11,6 +11,7 @@
 
 enum {
         CANCEL_ALL = VERB_OWN,
+        CANCEL_SLURM_JOB,
 };
 
 typedef enum CancelOutcome {
@@ -109,11 +110,13 @@ static int cancel_ids(Cli *cli, const uint64_t *ids, size_t n_ids) {
         return r ? r : (int)cancel_exit(counts);
 }
 
-static int cancel_all(Cli *cli) {
+/* @slurm_job 0: all of this user. */
+static int cancel_many(Cli *cli, uint32_t slurm_job) {
         gpuq_cancelled cancelled = {};
         int r;
 
-        r = gpuq_cancel_ids(cli->client, NULL, 0, &cancelled);
+        r = slurm_job ? gpuq_cancel_slurm_job(cli->client, slurm_job, &cancelled)
+                      : gpuq_cancel_ids(cli->client, NULL, 0, &cancelled);
         if (r < 0)
                 return cli_failed(cli, EXIT_WHEN_ASKED, r);
 
@@ -132,17 +135,22 @@ static int cancel_all(Cli *cli) {
 
 static int cancel_run(Cli *cli, int argc, char **argv) {
         _cleanup_(freep) uint64_t *ids = NULL;
+        uint32_t slurm_job = 0;
         bool all = false;
         size_t n_ids;
         int option, r;
 
-        while ((r = verb_next(cli, argc, argv, &option)) > 0)
-                all = true; /* its only option */
+        while ((r = verb_next(cli, argc, argv, &option)) > 0) {
+                r = option == CANCEL_SLURM_JOB ? cli_read_slurm_job(cli, &slurm_job) : 0;
+                if (r)
+                        return r;
+                all |= option == CANCEL_ALL;
+        }
         if (r < 0)
                 return cli->code;
         n_ids = (size_t)(argc - optind);
-        if (all == (n_ids > 0))
-                return cli_usage(cli, "expected job ids or --all");
+        if (all + (slurm_job > 0) + (n_ids > 0) != 1)
+                return cli_usage(cli, "expected job ids, --all or --slurm-job");
 
         ids = calloc(n_ids + 1, sizeof(*ids));
         if (!ids)
@@ -154,19 +162,21 @@ static int cancel_run(Cli *cli, int argc, char **argv) {
         r = cli_connect(cli);
         if (r)
                 return r;
-        return all ? cancel_all(cli) : cancel_ids(cli, ids, n_ids);
+        return n_ids ? cancel_ids(cli, ids, n_ids) : cancel_many(cli, slurm_job);
 }
 
 static const struct option cancel_options[] = {
         {"all", no_argument, NULL, CANCEL_ALL},
+        {"slurm-job", required_argument, NULL, CANCEL_SLURM_JOB},
         VERB_OPTIONS,
 };
 
 const Verb verb_cancel = {
         .name = "cancel",
-        .arguments = "[OPTION...] ID... | --all",
+        .arguments = "[OPTION...] ID... | --all | --slurm-job ID",
         .summary = "cancel your jobs; root and the admin group can cancel any job",
-        .help = "      --all              cancel all your unfinished jobs\n",
+        .help = "      --all              cancel all your unfinished jobs\n"
+                "      --slurm-job ID     cancel those of this job of Slurm\n",
         .shorts = "",
         .options = cancel_options,
         .run = cancel_run,

@@ -31,6 +31,7 @@ enum {
         HISTORY_KERNEL,
         HISTORY_LABEL,
         HISTORY_DEVICE,
+        HISTORY_SLURM_JOB,
         HISTORY_CSV,
 };
 
@@ -56,6 +57,10 @@ static void history_print_row(Table *table, const gpuq_history_row *row) {
         table_cell(table, "%s", human_us(row->ran.median_us).text);
         table_cell(table, "%s", human_ns(row->gpu_ns).text);
         table_cell(table, "%s", row->submitted_ms ? when_show(row->submitted_ms).text : "-");
+        if (row->slurm_job)
+                table_cell(table, "%u", row->slurm_job);
+        else
+                table_cell(table, "-");
         table_cell(table, "%s", dash(row->reason));
 }
 
@@ -104,6 +109,7 @@ static void history_add_json(struct json_object *array, const gpuq_history_row *
         json_number(object, "retries", row->retries);
         history_add_spread(object, "waited_each_us", &row->waited);
         history_add_spread(object, "ran_each_us", &row->ran);
+        json_number(object, "slurm_job", row->slurm_job);
 }
 
 static void history_print_csv_heading(void) {
@@ -130,7 +136,8 @@ static void history_print_csv_heading(void) {
                                             "waited_p99_us",
                                             "ran_median_us",
                                             "ran_p95_us",
-                                            "ran_p99_us"};
+                                            "ran_p99_us",
+                                            "slurm_job"};
         Csv csv = {0};
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -143,6 +150,7 @@ static void history_print_csv(const gpuq_history_row *row) {
                 row->jobs,          row->waited_us,     row->ran_us,           row->gpu_ns / 1000,
                 row->bytes,         row->retries,       row->waited.median_us, row->waited.p95_us,
                 row->waited.p99_us, row->ran.median_us, row->ran.p95_us,       row->ran.p99_us,
+                row->slurm_job,
         };
         Csv csv = {0};
         char id[24];
@@ -188,6 +196,7 @@ static int history_begin(const Cli *cli, const HistoryOptions *options, HistoryO
                 {"RAN", .right = true, .spare = true},
                 {"GPU", .right = true, .spare = true},
                 {"SUBMITTED", .spare = true},
+                {"SLURM", .right = true, .rare = true},
                 {"REASON", .wrap = true},
         };
 
@@ -312,6 +321,8 @@ static int history_read_option(Cli *cli, int option, HistoryOptions *options) {
                 case HISTORY_LABEL:
                         query->label = optarg;
                         return 0;
+                case HISTORY_SLURM_JOB:
+                        return cli_read_slurm_job(cli, &query->slurm_job);
                 case HISTORY_CSV:
                         options->csv = true;
                         return 0;
@@ -376,6 +387,7 @@ static const struct option history_options[] = {
         {"kernel", required_argument, NULL, HISTORY_KERNEL},
         {"label", required_argument, NULL, HISTORY_LABEL},
         {"device", required_argument, NULL, HISTORY_DEVICE},
+        {"slurm-job", required_argument, NULL, HISTORY_SLURM_JOB},
         {"csv", no_argument, NULL, HISTORY_CSV},
         {"noheader", no_argument, NULL, 'h'},
         VERB_OPTIONS,
@@ -397,6 +409,7 @@ const Verb verb_history = {
                 "      --kernel NAME      show jobs with this kernel\n"
                 "      --label LABEL      show jobs with this label\n"
                 "      --device N         show jobs that ran on this device\n"
+                "      --slurm-job ID     show jobs of this job of Slurm\n"
                 "      --csv              print comma-separated values\n"
                 "  -h, --noheader         do not print headings\n",
         .shorts = "u:j:S:E:h",

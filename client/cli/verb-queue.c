@@ -57,6 +57,7 @@ static void queue_print_json(const gpuq_queue *queue) {
                 json_signed(object, "priority", entry->priority);
                 json_signed(object, "device", entry->device);
                 json_number(object, "retries", entry->retries);
+                json_number(object, "slurm_job", entry->slurm_job);
         }
         queue_json_modules(document, queue);
         json_print(document);
@@ -71,6 +72,13 @@ static void queue_print_device(Table *table, int device) {
                 table_cell(table, "-");
         else
                 table_cell(table, "%d", device);
+}
+
+static void queue_print_slurm_job(Table *table, uint32_t slurm_job) {
+        if (slurm_job)
+                table_cell(table, "%u", slurm_job);
+        else
+                table_cell(table, "-");
 }
 
 static void queue_print_entry(Table *table, const gpuq_queue_entry *entry) {
@@ -89,6 +97,7 @@ static void queue_print_entry(Table *table, const gpuq_queue_entry *entry) {
         table_cell(table, "%d", entry->priority);
         queue_print_device(table, entry->device);
         table_cell(table, "%u", entry->retries);
+        queue_print_slurm_job(table, entry->slurm_job);
 }
 
 /* It has no id, and its name stands in the place of a kernel's. */
@@ -105,6 +114,7 @@ static void queue_print_module(Table *table, const gpuq_queue_module *module) {
         table_cell(table, "-");
         queue_print_device(table, module->device);
         table_cell(table, "-");
+        queue_print_slurm_job(table, 0);
 }
 
 static int queue_print(const gpuq_queue *queue, bool heading) {
@@ -120,6 +130,7 @@ static int queue_print(const gpuq_queue *queue, bool heading) {
                 {"PRI", .right = true, .spare = true},
                 {"DEV", .right = true},
                 {"RETRIES", .right = true, .spare = true},
+                {"SLURM", .right = true, .rare = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
         int r;

@@ -54,11 +54,17 @@ enum {
 /* ---- one row ----------------------------------------------------------------- */
 
 static Who report_user(const ReportOptions *options, const gpuq_report_row *row) {
-        return options->by == GPUQ_REPORT_BY_GROUP ? (Who){"-"} : who_user(row->uid);
+        bool is_of_many =
+                options->by == GPUQ_REPORT_BY_GROUP || options->by == GPUQ_REPORT_BY_ACCOUNT;
+
+        return is_of_many ? (Who){"-"} : who_user(row->uid);
 }
 
 static Who report_group(const ReportOptions *options, const gpuq_report_row *row) {
-        return options->by == GPUQ_REPORT_BY_LABEL ? (Who){"-"} : who_group(row->gid);
+        bool is_of_many =
+                options->by == GPUQ_REPORT_BY_LABEL || options->by == GPUQ_REPORT_BY_ACCOUNT;
+
+        return is_of_many ? (Who){"-"} : who_group(row->gid);
 }
 
 /* "2026-05-31", "2026-W22" or "2026-05" */
@@ -79,10 +85,14 @@ static void report_print_row(const ReportOutput *output, const gpuq_report_row *
                 report_period_cell(output);
         if (options->by == GPUQ_REPORT_BY_GROUP)
                 table_cell(table, "%s", who_group(row->gid).name);
+        else if (options->by == GPUQ_REPORT_BY_ACCOUNT)
+                table_cell(table, "%s", *row->account ? row->account : "-");
         else
                 table_cell(table, "%s", who_user(row->uid).name);
         if (options->by == GPUQ_REPORT_BY_LABEL)
                 table_cell(table, "%s", *row->label ? row->label : "-");
+        if (options->by == GPUQ_REPORT_BY_SLURM_JOB)
+                table_cell(table, "%u", row->slurm_job);
         table_cell(table, "%llu", (unsigned long long)row->jobs);
         table_cell(table, "%llu", (unsigned long long)row->failed);
         table_cell(table, "%llu", (unsigned long long)row->cancelled);
@@ -100,6 +110,8 @@ static void report_add_json(const ReportOutput *output, const gpuq_report_row *r
         json_text(object, "user", report_user(output->options, row).name);
         json_text(object, "group", report_group(output->options, row).name);
         json_text(object, "label", row->label);
+        json_number(object, "slurm_job", row->slurm_job);
+        json_text(object, "account", row->account);
         json_number(object, "jobs", row->jobs);
         json_number(object, "failed", row->failed);
         json_number(object, "cancelled", row->cancelled);
@@ -114,7 +126,7 @@ static void report_print_csv_heading(void) {
         static const char *const names[] = {
                 "begin",       "end",    "user",      "group",       "label",
                 "jobs",        "failed", "cancelled", "gpu_seconds", "waited_seconds",
-                "ran_seconds", "bytes",  "retries"};
+                "ran_seconds", "bytes",  "retries",   "slurm_job",   "account"};
         Csv csv = {0};
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -138,6 +150,8 @@ static void report_print_csv(const ReportOutput *output, const gpuq_report_row *
         csv_seconds(&csv, row->ran_us * 1000);
         csv_number(&csv, row->bytes);
         csv_number(&csv, row->retries);
+        csv_number(&csv, row->slurm_job);
+        csv_text(&csv, row->account);
         csv_end(&csv);
 }
 
@@ -152,9 +166,14 @@ static int report_new_table(ReportOutput *output) {
 
         if (options->per != REPORT_PER_ALL)
                 columns[n++] = (TableColumn){periods[options->per]};
-        columns[n++] = (TableColumn){options->by == GPUQ_REPORT_BY_GROUP ? "GROUP" : "USER"};
+        columns[n++] = (TableColumn){options->per == REPORT_PER_DAY ? "DAY" : "MONTH"};
+        columns[n++] = (TableColumn){options->by == GPUQ_REPORT_BY_GROUP     ? "GROUP"
+                                     : options->by == GPUQ_REPORT_BY_ACCOUNT ? "ACCOUNT"
+                                                                             : "USER"};
         if (options->by == GPUQ_REPORT_BY_LABEL)
                 columns[n++] = (TableColumn){"LABEL", .shorten = true};
+        if (options->by == GPUQ_REPORT_BY_SLURM_JOB)
+                columns[n++] = (TableColumn){"SLURM JOB", .right = true};
         columns[n++] = (TableColumn){"JOBS", .right = true};
         columns[n++] = (TableColumn){"FAILED", .right = true};
         columns[n++] = (TableColumn){"CANC", .right = true};
@@ -252,15 +271,15 @@ static int report_word(const char *const *words, size_t n_words) {
 }
 
 static int report_read_words(Cli *cli, int option, ReportOptions *options) {
-        static const char *const by[] = {"user", "group", "label"}, *const per[] = {"all", "day",
-                                                                                    "week",
-                                                                                    "month"};
+        static const char *const by[] = {"user", "group", "label", "slurm-job", "account"};
+        static const char *const per[] = {"all", "day", "week", "month"};
         int n = option == REPORT_BY ? report_word(by, ARRAY_SIZE(by))
                                     : report_word(per, ARRAY_SIZE(per));
 
         if (n < 0)
-                return option == REPORT_BY ? cli_option(cli, "--by", "user, group or label")
-                                           : cli_option(cli, "--per", "day, week, month or all");
+                return option == REPORT_BY
+                               ? cli_option(cli, "--by", "user, group, label, slurm-job or account")
+                               : cli_option(cli, "--per", "day, week, month or all");
         if (option == REPORT_BY)
                 options->by = (gpuq_report_by)n;
         else
@@ -365,7 +384,8 @@ const Verb verb_report = {
         .name = "report",
         .arguments = "[OPTION...]",
         .summary = "sum up GPU time, jobs and waiting time, of this month unless --since is given",
-        .help = "      --by KEY           a line for each user (default), group, or label\n"
+        .help = "      --by KEY           a line for each user (default), group, label,\n"
+                "                         slurm-job or account\n"
                 "      --per PERIOD       lines for each day, week or month\n"
                 "  -u, --user USER        sum up the jobs of this user, a name or number, or of\n"
                 "                         several, separated by commas\n"

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "util/near.h"
 #include "number.h"
+#include "util/near.h"
 
 const Verb *const verbs[] = {
         &verb_status,  &verb_top,    &verb_kernels, &verb_run,    &verb_queue,   &verb_explain,
@@ -79,6 +79,15 @@ int cli_device(Cli *cli, int *ret_device) {
                 return cli_option(cli, "--device",
                                   "a device number; `gpuq status' lists the devices");
         *ret_device = (int)device;
+        return 0;
+}
+
+int cli_read_slurm_job(Cli *cli, uint32_t *ret_slurm_job) {
+        uint64_t number;
+
+        if (number_unsigned(optarg, UINT32_MAX, &number) < 0 || number == 0)
+                return cli_option(cli, "--slurm-job", "the number of a job of Slurm");
+        *ret_slurm_job = (uint32_t)number;
         return 0;
 }
 

@@ -85,6 +85,8 @@ int cli_usage(Cli *cli, const char *format, ...) _printf_(2, 3);
 int cli_option(Cli *cli, const char *name, const char *wanted);
 /** cli_device() - the value of --device, in optarg. Return: 0 or EXIT_USAGE. */
 int cli_device(Cli *cli, int *ret_device);
+/** cli_read_slurm_job() - the value of --slurm-job. Return: 0, or EXIT_USAGE. */
+int cli_read_slurm_job(Cli *cli, uint32_t *ret_slurm_job);
 /** cli_failed() - a call of the library failed: its text becomes the problem. Return: an exit code. */
 int cli_failed(Cli *cli, ExitWhen when, int error);
 /** cli_no_memory() - Return: an exit code. */

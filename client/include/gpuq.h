@@ -860,6 +860,8 @@ typedef struct gpuq_queue_entry {
         int priority;
         int device; /* -1: not chosen yet */
         unsigned retries;
+        uint32_t
+                slurm_job; /* of the process that submitted it; 0: none, or hidden like the label */
 } gpuq_queue_entry;
 
 /* A module that is not loaded yet. */
@@ -1001,9 +1003,10 @@ typedef struct gpuq_history_query {
         const char *label;   /* NULL: all */
         uint64_t next_ms;    /* gpuq_get_history() sets these two; 0 at first */
         uint64_t next_row;
+        uint32_t slurm_job; /* jobs of this job of Slurm; 0: all */
 } gpuq_history_query;
 
-/* One job, or several short ones of one user, label, kernels, device and minute that ended alike. */
+/* One job, or several short ones of one user, label, kernels, device, Slurm job and minute that ended alike. */
 typedef struct gpuq_history_row {
         uint64_t id;    /* 0: of several jobs */
         uint64_t at_ms; /* since 1970: when it ended; of a row for several: when its minute began */
@@ -1021,6 +1024,7 @@ typedef struct gpuq_history_row {
         uint64_t bytes;  /* copied for host buffers */
         uint64_t retries;
         gpuq_spread waited, ran; /* of one job three times its time */
+        uint32_t slurm_job;      /* of the process that submitted it; 0: none */
 } gpuq_history_row;
 
 typedef struct gpuq_history {
@@ -1043,13 +1047,15 @@ GPUQ_API void gpuq_history_free(gpuq_history *history);
 typedef enum gpuq_report_by {
         GPUQ_REPORT_BY_USER,
         GPUQ_REPORT_BY_GROUP,
-        GPUQ_REPORT_BY_LABEL, /* of each user */
+        GPUQ_REPORT_BY_LABEL,     /* of each user */
+        GPUQ_REPORT_BY_SLURM_JOB, /* of each user */
+        GPUQ_REPORT_BY_ACCOUNT,   /* of Slurm */
 } gpuq_report_by;
 
 /* Sums of history rows. */
 typedef struct gpuq_report_row {
-        uint32_t uid;      /* 0 by group */
-        uint32_t gid;      /* 0 by label */
+        uint32_t uid;      /* 0 by group and account */
+        uint32_t gid;      /* 0 by label and account */
         const char *label; /* "" but by label */
         uint64_t jobs;
         uint64_t failed, cancelled; /* of them */
@@ -1057,6 +1063,8 @@ typedef struct gpuq_report_row {
         uint64_t gpu_ns;
         uint64_t bytes;
         uint64_t retries;
+        uint32_t slurm_job;  /* by Slurm job; 0: jobs of no job of Slurm */
+        const char *account; /* "" but by account; by account: jobs without one */
 } gpuq_report_row;
 
 typedef struct gpuq_report {
@@ -1117,6 +1125,14 @@ typedef struct gpuq_cancelled {
  */
 GPUQ_API int gpuq_cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
                              gpuq_cancelled *ret_cancelled);
+/**
+ * gpuq_cancel_slurm_job() - cancel the unfinished jobs that processes of a job of Slurm submitted, detached ones too
+ *
+ * They are those of this user; for root and the admin group, those of all users. Return: 0, GPUQ_E_INVALID
+ * (0 is no job) or another error.
+ */
+GPUQ_API int gpuq_cancel_slurm_job(gpuq_client *client, uint32_t slurm_job,
+                                   gpuq_cancelled *ret_cancelled);
 
 #ifdef __cplusplus
 }

@@ -77,6 +77,7 @@ typedef struct Config {
         char *cache_dir;       /* compile caches, one folder a uid */
         uint64_t cache_bytes;  /* of each folder */
         char *state_dir;       /* detached jobs and the history; NULL: there are none */
+        char *slurm_dir;       /* accounts of Slurm's jobs, for the history; NULL: none */
         char *kernel_log;      /* where NVIDIA's driver logs Xids; NULL: it is not read */
         ConfigAdmission admission;
         ConfigDriver device;

@@ -16,6 +16,7 @@
 #include "note.h"
 #include "npy.h"
 #include "number.h"
+#include "slurm_job.h"
 #include "xid.h"
 #include "util/config-seal.h"
 #include "util/config-load.h"
@@ -168,11 +169,20 @@ static void try_xid(const uint8_t *data, size_t n_data) {
         free(text);
 }
 
+/* The control groups of a process, some of which users name. */
+static void try_slurm_job(const uint8_t *data, size_t n_data) {
+        char *text = malloc(n_data + !n_data);
+
+        memcpy(text, data, n_data);
+        (void)slurm_job_parse(text, n_data, 1000);
+        free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_data) {
         static void (*const what[])(const uint8_t *data, size_t n_data) = {
                 try_config,     try_config,       try_sealed_config, try_npy,
                 try_npy_header, try_note,         try_argument,      try_number,
-                try_xid,        try_http_request, try_http_address,
+                try_xid,        try_http_request, try_http_address,  try_slurm_job,
         };
 
         if (n_data)

@@ -115,8 +115,8 @@ def test_the_version_is_told():
     (["run", "--tiemout=3", "builtin:add_f32"], "unknown option `--tiemout'; did you mean `--timeout'?"),
     (["status", "now"], "unexpected argument"),
     (["queue", "--user", "no-such-user!"], "--user `no-such-user!': this machine has no such user"),
-    (["cancel"], "expected job ids or --all"),
-    (["cancel", "1.1", "--all"], "expected job ids or --all"),
+    (["cancel"], "expected job ids, --all or --slurm-job"),
+    (["cancel", "1.1", "--all"], "expected job ids, --all or --slurm-job"),
     (["cancel", "one"], "`one' is not a job id"),
     (["wait"], "expected one job id"),
     (["explain"], "expected one job id"),
@@ -637,8 +637,8 @@ def test_the_queue_shows_what_runs(gpuqd, endless):
     _, job_id = endless("mine", "--priority", "7")
     (job,) = document(gpuqd.run("queue", "--json", "--me"))["jobs"]
     assert set(job) == {"id", "uid", "user", "label", "kernel", "state", "reason", "waited_us", "ran_us", "priority",
-                        "device", "retries"}
-    assert job["id"] == job_id and job["kernel"] == "forever" and job["uid"] == os.getuid()
+                        "device", "retries", "slurm_job"}
+    assert job["id"] == job_id and job["kernel"] == "forever" and not job["slurm_job"] and job["uid"] == os.getuid()
     assert job["priority"] == 7 and job["device"] == 0
 
     row = gpuqd.run("queue", "-h").stdout.split()

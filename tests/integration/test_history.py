@@ -312,7 +312,7 @@ def test_csv_and_json_tell_the_same(gpuqd, client):
         assert row["id"] == (member["id"] or "")
         for name in ("time", "user", "kernels", "state", "code", "reason"):
             assert row[name] == member[name]
-        for name in ("uid", "gid", "device", "jobs", "waited_us", "ran_us", "gpu_us", "bytes", "retries"):
+        for name in ("uid", "gid", "device", "jobs", "waited_us", "ran_us", "gpu_us", "bytes", "retries", "slurm_job"):
             assert int(row[name]) == member[name]
         assert int(row["ran_median_us"]) == member["ran_each_us"]["median"]
 
@@ -447,7 +447,7 @@ def test_a_report_sums_up(gpuqd, client):
     (("history", "--user", "nobody-here"), "this machine has no such user"),
     (("history", "--csv", "--json"), "exclude each other"),
     (("history", "more"), "unexpected argument `more'"),
-    (("report", "--by", "colour"), "--by `colour': expected user, group or label"),
+    (("report", "--by", "colour"), "--by `colour': expected user, group, label, slurm-job or account"),
     (("history", "--state", "failed,lost"), "--state `lost': expected done, failed or cancelled"),
     (("history", "--user", f"{os.getuid()},nobody-here"), "--user `nobody-here': this machine has no such user"),
     (("history", "--user", ",".join(["1"] * 101)), "more than 100 users"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two nodes of Debian's Slurm on this machine, each with a gpuqd of its own: docs/slurm.md."""
 
+import json
 import os
 import pathlib
 import pwd
@@ -17,6 +18,7 @@ from harness.patience import until
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "scontrol", "sinfo")
 NODES = ("node0", "node1")
 ALICE, BOB = "games", "man"  # users that every Debian has
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 pytestmark = [
     pytest.mark.root, pytest.mark.cpu,
@@ -34,7 +36,7 @@ StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/{proctrack}
 TaskPlugin=task/none
 MpiDefault=none
 MailProg=/bin/true
@@ -57,6 +59,23 @@ exec {program}
 """
 ENVIRONMENT = """export GPUQ_SLURM_STATE={folder}/{node} GPUQ_SLURM_CONF={conf} GPUQ_SLURM_RELOAD='{reload}' GPUQ_SOCKET={socket}
 """
+
+
+# Slurm uses cgroup v1 as it is; for v2 it needs a systemd that runs here.
+CGROUP = """CgroupPlugin=cgroup/v1
+CgroupMountpoint={mountpoint}
+"""
+
+
+def slurm_has_groups():
+    """Whether Slurm can put jobs into control groups here."""
+    try:
+        probe = pathlib.Path(tempfile.mkdtemp(dir=CGROUPS / "freezer"))
+    except OSError:
+        return False
+    has_groups = (probe / "freezer.state").exists()
+    probe.rmdir()
+    return has_groups
 
 
 def free_ports(n):
@@ -96,7 +115,11 @@ class Slurm:
         key = self.folder / "munge" / "key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o600)
-        (self.folder / "slurm.conf").write_text(CONF.format(folder=self.folder, host=socket.gethostname(), ports=free_ports(3)))
+        self.has_groups = slurm_has_groups()
+        (self.folder / "slurm.conf").write_text(CONF.format(folder=self.folder, host=socket.gethostname(), ports=free_ports(3),
+                                                            proctrack="cgroup" if self.has_groups else "linuxproc"))
+        if self.has_groups:
+            (self.folder / "cgroup.conf").write_text(CGROUP.format(mountpoint=CGROUPS))
         (self.folder / "gres.conf").write_text(GRES)
         (self.folder / "prolog").write_text(PROLOG.format(folder=self.folder, program=place.STAGE / "libexec" / "gpuq" / "slurm"))
         (self.folder / "prolog").chmod(0o755)
@@ -121,12 +144,12 @@ class Slurm:
         return subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=place.PATIENCE_S)
 
-    def job(self, user, node, shards, command):
+    def job(self, user, node, shards, command, *options):
         """Started by that user. Its program is a line of the shell, which finds gpuq and this node's gpuqd."""
         entry = pwd.getpwnam(user)
         environment = {**self.environment, "GPUQ_SOCKET": str(self.daemons[node].socket),
                        "PATH": f"{place.STAGE / 'bin'}:/usr/bin:/bin", "LD_LIBRARY_PATH": str(place.STAGE / "lib")}
-        return subprocess.Popen(["srun", "-w", node, f"--gres=shard:{shards}", "sh", "-c", command], env=environment,
+        return subprocess.Popen(["srun", "-w", node, f"--gres=shard:{shards}", *options, "sh", "-c", command], env=environment,
                                 user=entry.pw_uid, group=entry.pw_gid, extra_groups=[], cwd="/", stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -134,17 +157,30 @@ class Slurm:
         with self.daemons[node].connect() as client:
             return {pwd.getpwuid(user.uid).pw_name: user.weight for user in client.status().users}
 
+    def queued(self, node):
+        """The Slurm jobs of those that have not ended."""
+        ended = self.daemons[node].run("queue", "--json")
+        return sorted(job["slurm_job"] for job in json.loads(ended.stdout)["jobs"])
+
     def end(self):
         for process in reversed(self.started):
             process.terminate()
         for process in self.started:
             process.wait(place.PATIENCE_S)
+        if self.has_groups:
+            for node in NODES:
+                self._remove_groups(CGROUPS / "freezer" / f"slurm_{node}")
+
+    @staticmethod
+    def _remove_groups(group):
+        for folder, _, _ in os.walk(group, topdown=False):
+            os.rmdir(folder)
 
 
 @pytest.fixture
 def slurm(start_gpuqd):
-    daemons = [start_gpuqd(private=False, state_dir="") if node == "node1" else start_gpuqd(private=False) for node in NODES]
     folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-slurm-"))  # other than pytest's, users may read it
+    daemons = [start_gpuqd(private=False, slurm_dir=folder / "node0"), start_gpuqd(private=False, state_dir="")]
     try:
         made = Slurm(folder, daemons)
         yield made
@@ -180,6 +216,45 @@ def test_what_a_user_leaves_is_cancelled_after_the_last_job(slurm):
     assert job.wait(place.PATIENCE_S) == 0, job.stdout.read()
     with slurm.daemons["node0"].connect() as client:
         until(lambda: not client.queue(all_users=True), "what the job left to be cancelled")
+
+
+def test_what_a_job_leaves_is_cancelled_when_it_ends(slurm):
+    if not slurm.has_groups:
+        pytest.skip("Slurm cannot make control groups here")
+    source = slurm.folder / "forever.cu"
+    source.write_text(kernels.BASIC)
+    command = f"gpuq run --detach {source}:forever out:/dev/null:i4:1 && echo $SLURM_JOB_ID >{slurm.folder}/signs/%d && " \
+              f"while ! [ -e {slurm.folder}/signs/end-%d ]; do sleep 0.1; done"
+    signs = slurm.folder / "signs"
+    signs.mkdir()
+    signs.chmod(0o777)
+    jobs = [slurm.job(ALICE, "node0", shards, command % (shards, shards)) for shards in (0, 1, 2)]
+    until(lambda: all((signs / str(shards)).exists() for shards in (0, 1, 2)), "three jobs to run")
+    until(lambda: all((signs / str(shards)).read_text().strip() for shards in (0, 1, 2)), "their numbers")
+    numbers = {shards: int((signs / str(shards)).read_text()) for shards in (0, 1, 2)}
+    assert slurm.queued("node0") == sorted(numbers.values())
+
+    for shards in (1, 0, 2):
+        (signs / f"end-{shards}").touch()
+        assert jobs[shards].wait(place.PATIENCE_S) == 0, jobs[shards].stdout.read()
+        del numbers[shards]
+        until(lambda: slurm.queued("node0") == sorted(numbers.values()), "what that job left to be cancelled")
+
+
+def test_a_report_sums_up_accounts(slurm):
+    if not slurm.has_groups:
+        pytest.skip("Slurm cannot make control groups here")
+    source = slurm.folder / "nothing.cu"
+    source.write_text(kernels.BASIC)
+    for shards, account in ((1, "physics"), (0, "maths"), (1, "maths")):
+        job = slurm.job(ALICE, "node0", shards, f"gpuq run {source}:nothing", f"--account={account}")
+        assert job.wait(place.PATIENCE_S) == 0, job.stdout.read()
+
+    def jobs():
+        ended = slurm.daemons["node0"].run("report", "--by", "account", "--json")
+        return {row["account"]: row["jobs"] for row in json.loads(ended.stdout)["report"]}
+    until(lambda: jobs() == {"physics": 1, "maths": 2}, "the jobs in the history")
+    assert "ACCOUNT" in slurm.daemons["node0"].run("report", "--by", "account").stdout
 
 
 def test_jobs_run_while_gpuqd_does_not(slurm):

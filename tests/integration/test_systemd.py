@@ -95,6 +95,23 @@ def assert_one_restart(machine):
     assert machine.show("gpuqd.service", "NRestarts") == "1", machine.log()
 
 
+def test_the_service_sees_which_slurm_job_a_client_belongs_to(machine):
+    """As Slurm does it with cgroup v2: a scope of its own, with a group for each task."""
+    group = "/sys/fs/cgroup/system.slice/slurmstepd.scope/job_7/step_0/user/task_0"
+    machine.write("/run/gpuq-slurm/account-7", "physics\n")
+    numpy.save(machine.path("/tmp/x.npy"), numpy.arange(64, dtype=numpy.float32))
+    machine.run("systemd-run", "--quiet", "--scope", "--unit=slurmstepd", "--property=Delegate=yes", "sh", "-c",
+                f"mkdir -p {group} && echo $$ >{group}/cgroup.procs && exec setpriv --reuid {USER} --regid {USER} --clear-groups "
+                "gpuq run --label slurm builtin:scale_f32 f32:2 in:/tmp/x.npy out:/dev/null:f4:64 u64:64")
+
+    def rows():
+        return json.loads(machine.run("gpuq", "history", "--label", "slurm", "--json"))["history"]
+    (row,) = until(rows, "the job in the history")
+    assert (row["slurm_job"], row["uid"]) == (7, USER)
+    (row,) = json.loads(machine.run("gpuq", "report", "--by", "account", "--user", str(USER), "--json"))["report"]
+    assert row["account"] == "physics"
+
+
 def test_the_first_client_starts_it(machine):
     assert machine.show("gpuqd.service", "ActiveState") == "inactive"
     run_job(machine)

@@ -171,17 +171,13 @@ int gpuq_cancel(gpuq_job *job) {
         return client_leave(client, r);
 }
 
-/* Adds to @cancelled. @n_ids 0: all jobs of the user. */
-static int cancel_some(gpuq_client *client, const uint64_t *ids, size_t n_ids,
-                       gpuq_cancelled *cancelled) {
-        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
+/* Adds to @cancelled. */
+static int cancel_ask(gpuq_client *client, const Gpuq__V1__Cancel *cancel,
+                      gpuq_cancelled *cancelled) {
         _cleanup_(reply_freep) Gpuq__V1__Reply *reply = NULL;
         int r;
 
-        cancel.all = n_ids == 0;
-        cancel.n_ids = n_ids;
-        cancel.ids = (uint64_t *)ids;
-        r = call_run(client, GPUQ__V1__REQUEST__BODY_CANCEL, &cancel,
+        r = call_run(client, GPUQ__V1__REQUEST__BODY_CANCEL, (void *)cancel,
                      GPUQ__V1__REPLY__BODY_CANCELLED, CLIENT_FOREVER, &reply, NULL);
         if (r < 0)
                 return r;
@@ -190,6 +186,17 @@ static int cancel_some(gpuq_client *client, const uint64_t *ids, size_t n_ids,
         cancelled->n_unknown += reply->cancelled->n_unknown;
         cancelled->n_denied += reply->cancelled->n_denied;
         return 0;
+}
+
+/* Adds to @cancelled. @n_ids 0: all jobs of the user. */
+static int cancel_some(gpuq_client *client, const uint64_t *ids, size_t n_ids,
+                       gpuq_cancelled *cancelled) {
+        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
+
+        cancel.all = n_ids == 0;
+        cancel.n_ids = n_ids;
+        cancel.ids = (uint64_t *)ids;
+        return cancel_ask(client, &cancel, cancelled);
 }
 
 static int cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
@@ -221,4 +228,29 @@ int gpuq_cancel_ids(gpuq_client *client, const uint64_t *ids, size_t n_ids,
                 return r;
 
         return client_leave(client, cancel_ids(client, ids, n_ids, ret_cancelled));
+}
+
+static int cancel_slurm_job(gpuq_client *client, uint32_t slurm_job,
+                            gpuq_cancelled *ret_cancelled) {
+        Gpuq__V1__Cancel cancel = GPUQ__V1__CANCEL__INIT;
+        gpuq_cancelled cancelled = {};
+        int r;
+
+        if (!slurm_job) /* with it gpuqd would cancel nothing */
+                return error_set(GPUQ_E_INVALID, "0 is no job of Slurm");
+        cancel.slurm_job = slurm_job;
+        r = cancel_ask(client, &cancel, &cancelled);
+        if (r == 0 && ret_cancelled)
+                *ret_cancelled = cancelled;
+        return r;
+}
+
+int gpuq_cancel_slurm_job(gpuq_client *client, uint32_t slurm_job, gpuq_cancelled *ret_cancelled) {
+        int r;
+
+        r = client_enter_open(client);
+        if (r < 0)
+                return r;
+
+        return client_leave(client, cancel_slurm_job(client, slurm_job, ret_cancelled));
 }

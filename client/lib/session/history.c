@@ -88,6 +88,7 @@ static gpuq_history_row history_row(const Gpuq__V1__HistoryRow *row, Block *bloc
                 .retries = row->retries,
                 .waited = history_spread(row->jobs > 1 ? row->waited : NULL, row->waited_us),
                 .ran = history_spread(row->jobs > 1 ? row->ran : NULL, row->ran_us),
+                .slurm_job = row->slurm_job,
         };
 }
 
@@ -137,6 +138,7 @@ static int history_get(gpuq_client *client, gpuq_history_query *query, gpuq_hist
         get.ids = (uint64_t *)query->ids;
         get.n_ids = query->n_ids;
         get.device = query->device < 0 ? 0 : (uint32_t)query->device + 1;
+        get.slurm_job = query->slurm_job;
         get.next_ms = query->next_ms;
         get.next_row = query->next_row;
         r = query->state ? history_state_bits(query->state, &get.states) : 0;
@@ -182,6 +184,8 @@ static gpuq_report_row report_row(const Gpuq__V1__ReportRow *row, Block *block) 
                 .gpu_ns = row->gpu_ns,
                 .bytes = row->bytes,
                 .retries = row->retries,
+                .slurm_job = row->slurm_job,
+                .account = block_text(block, row->account),
         };
 }
 
@@ -192,7 +196,7 @@ static int report_new(const Gpuq__V1__Report *from, gpuq_report **ret_report) {
         int r;
 
         for (size_t i = 0; i < from->n_rows; i++)
-                n_texts += strlen(from->rows[i]->label) + 1;
+                n_texts += strlen(from->rows[i]->label) + strlen(from->rows[i]->account) + 2;
         r = block_new(sizeof(*report) + from->n_rows * sizeof(*report->rows), n_texts, &block);
         if (r < 0)
                 return r;

@@ -279,6 +279,7 @@ static gpuq_queue_entry queue_entry(const Gpuq__V1__QueueEntry *entry, Block *bl
                 .priority = entry->priority,
                 .device = (int)entry->device - 1,
                 .retries = entry->retries,
+                .slurm_job = entry->slurm_job,
         };
 }
 

@@ -63,6 +63,7 @@ __attribute__((noinline)) static void accounting_add(Accounting *accounting, con
                 .device = job->device ? (int32_t)job->device->index : -1,
                 .state = end->state,
                 .code = end->code,
+                .slurm_job = job->work.slurm_job,
         };
 
         row_copy(row.label, sizeof(row.label), job->label);
@@ -76,11 +77,13 @@ __attribute__((noinline)) static void accounting_add(Accounting *accounting, con
 static void accounting_on_end(EndObserver *observer, const Job *job, const LedgerEnd *end) {
         Accounting *accounting = container_of(observer, Accounting, observer);
         Tally *tally = accounting->tally;
-        uint32_t uid = (uint32_t)job->user->uid;
+        uint32_t uid = (uint32_t)job->user->uid, slurm_job = job->work.slurm_job;
         TallyShare *share = NULL;
 
         if (end->state == JOB_DONE && end->ran_us < TALLY_SHORT_US && !*job->label && !job->retries)
-                share = tally_find(tally, tally_key(tally, job->cost.class, uid, end->device), uid);
+                share = tally_find(tally,
+                                   tally_key(tally, job->cost.class, uid, slurm_job, end->device),
+                                   uid, slurm_job);
         if (share)
                 tally_count(tally, share, end->waited_us, end->ran_us, job->cost.busy_ns,
                             job->work.n_moved);
@@ -113,7 +116,7 @@ static int work_write(AccountingWork *work) {
 
         r = work_open(work);
         if (r == 0 && work->batch)
-                r = archive_write(accounting->archive, work->batch);
+                r = archive_write(accounting->archive, work->batch, accounting->slurm_dir);
         if (r == 0)
                 r = archive_prune(accounting->archive, work->before_ms, ARCHIVE_BYTES_MAX,
                                   &work->has_more);
@@ -304,6 +307,7 @@ static int accounting_open(Accounting *accounting) {
                 accounting->path = NULL;
                 return -ENOMEM;
         }
+        accounting->slurm_dir = config->slurm_dir ? strdup(config->slurm_dir) : NULL;
         r = disk_new(accounting->engine->loop, 1, &accounting->disk);
         if (r < 0) {
                 accounting_note(accounting, r);
@@ -369,6 +373,7 @@ Accounting *accounting_free(Accounting *accounting) {
         tally_batch_free(accounting->last.batch);
         tally_free(accounting->tally);
         free(accounting->path);
+        free(accounting->slurm_dir);
         free(accounting);
         return NULL;
 }

@@ -42,6 +42,7 @@ struct Accounting {
         DiskLine line;
         Archive *archive; /* NULL: not open */
         char *path;       /* NULL: there is no state_dir */
+        char *slurm_dir;  /* where the accounts of Slurm's jobs are; NULL: nowhere */
 
         AccountingWork work;
         AccountingWork last; /* when the program ends */

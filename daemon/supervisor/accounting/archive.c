@@ -7,7 +7,7 @@
 
 #include "archive_state.h"
 
-#define ARCHIVE_VERSION 1
+#define ARCHIVE_VERSION 2
 
 /* ---- SQLite ---------------------------------------------------------------- */
 
@@ -57,16 +57,22 @@ static int archive_number(Archive *archive, const char *sql, int64_t *ret_number
 
 /* ---- open ------------------------------------------------------------------ */
 
+#define ARCHIVE_ACCOUNTS                                                                           \
+        "CREATE TABLE accounts (slurm_job INTEGER PRIMARY KEY, at INTEGER, account TEXT);"
+
 static int archive_prepare(Archive *archive) {
         static const char schema[] =
                 "CREATE TABLE ends (row INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, uid "
                 "INTEGER, "
                 "gid INTEGER, id INTEGER, device INTEGER, state INTEGER, code INTEGER, n INTEGER, "
                 "waited INTEGER, ran INTEGER, gpu INTEGER, bytes INTEGER, retries INTEGER, "
-                "label TEXT, kernels TEXT, reason TEXT, waited_sketch BLOB, ran_sketch BLOB);"
+                "label TEXT, kernels TEXT, reason TEXT, waited_sketch BLOB, ran_sketch BLOB, "
+                "slurm_job INTEGER NOT NULL DEFAULT 0);"
                 "CREATE INDEX by_time ON ends (at);"
-                "CREATE INDEX by_user ON ends (uid, at);"
-                "PRAGMA user_version = 1"; /* ARCHIVE_VERSION */
+                "CREATE INDEX by_user ON ends (uid, at);" ARCHIVE_ACCOUNTS
+                "PRAGMA user_version = 2", /* ARCHIVE_VERSION */
+                from_1[] = "ALTER TABLE ends ADD COLUMN slurm_job INTEGER NOT NULL DEFAULT "
+                           "0;" ARCHIVE_ACCOUNTS "PRAGMA user_version = 2";
         int64_t version = 0;
         int r;
 
@@ -81,6 +87,8 @@ static int archive_prepare(Archive *archive) {
                 return r;
         if (version == 0)
                 r = archive_exec(archive, schema);
+        else if (version == 1)
+                r = archive_exec(archive, from_1);
         else if (version != ARCHIVE_VERSION)
                 r = ARCHIVE_E_VERSION;
         if (r == 0)
@@ -147,7 +155,12 @@ void archive_remove(const char *path) {
 
 /* ---- write ----------------------------------------------------------------- */
 
-/* Its parameters from 1 on; the sketches are not among them. */
+/* The last parameters of a row. */
+#define ROW_WAITED_SKETCH 17
+#define ROW_RAN_SKETCH    18
+#define ROW_SLURM_JOB     19
+
+/* Its parameters from 1 on; the sketches and the Slurm job are not among them. */
 static void row_bind(sqlite3_stmt *statement, const TallyRow *row) {
         const int64_t numbers[] = {
                 (int64_t)row->at_ms,
@@ -171,9 +184,8 @@ static void row_bind(sqlite3_stmt *statement, const TallyRow *row) {
                 sqlite3_bind_int64(statement, at++, numbers[i]);
         for (size_t i = 0; i < ARRAY_SIZE(texts); ++i)
                 sqlite3_bind_text(statement, at++, texts[i], -1, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, ROW_SLURM_JOB, row->slurm_job);
 }
-
-#define ROW_PARAMETERS 16
 
 static int statement_run(sqlite3_stmt *statement) {
         int code = sqlite3_step(statement);
@@ -214,7 +226,7 @@ static int writer_prepare(Archive *archive, Writer *writer) {
 
         code = sqlite3_prepare_v2(archive->db,
                                   "INSERT INTO ends VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
-                                  "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+                                  "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
                                   -1, &writer->insert, NULL);
         if (code == SQLITE_OK)
                 code = sqlite3_prepare_v2(
@@ -222,7 +234,7 @@ static int writer_prepare(Archive *archive, Writer *writer) {
                         "SELECT row, waited_sketch, ran_sketch FROM ends WHERE at = ?1 AND "
                         "uid = ?2 AND waited_sketch NOTNULL AND device = ?5 AND state = ?6 AND "
                         "code = ?7 AND "
-                        "label = ?14 AND kernels = ?15",
+                        "label = ?14 AND kernels = ?15 AND slurm_job = ?19",
                         -1, &writer->find, NULL);
         if (code == SQLITE_OK)
                 code = sqlite3_prepare_v2(
@@ -257,8 +269,8 @@ static int write_share(Writer *writer, const TallyShare *share) {
         row_bind(statement, &share->row);
         if (row)
                 sqlite3_bind_int64(statement, 1, row);
-        sketch_bind(statement, ROW_PARAMETERS + 1, &waited);
-        sketch_bind(statement, ROW_PARAMETERS + 2, &ran);
+        sketch_bind(statement, ROW_WAITED_SKETCH, &waited);
+        sketch_bind(statement, ROW_RAN_SKETCH, &ran);
         return statement_run(statement);
 }
 
@@ -274,7 +286,7 @@ static int write_rows(Writer *writer, const TallyBatch *batch) {
         return code;
 }
 
-int archive_write(Archive *archive, const TallyBatch *batch) {
+int archive_write(Archive *archive, const TallyBatch *batch, const char *slurm_dir) {
         Writer writer = {};
         int code, r;
 
@@ -284,6 +296,8 @@ int archive_write(Archive *archive, const TallyBatch *batch) {
         code = writer_prepare(archive, &writer);
         if (code == SQLITE_OK)
                 code = write_rows(&writer, batch);
+        if (code == SQLITE_DONE && slurm_dir)
+                code = archive_keep_accounts(archive, batch, slurm_dir);
         r = archive_error(archive, code);
         writer_clear(&writer);
         if (r == 0)
@@ -317,7 +331,7 @@ int archive_prune(Archive *archive, uint64_t before_ms, uint64_t n_bytes_max, bo
                                       "ORDER BY count(*) DESC LIMIT 1) ORDER BY at LIMIT ?2)";
         sqlite3_stmt *statement = NULL;
         uint64_t n_bytes = 0;
-        int code, r;
+        int code, n_gone = 0, r;
 
         r = archive_bytes(archive, &n_bytes);
         if (r)
@@ -330,8 +344,12 @@ int archive_prune(Archive *archive, uint64_t before_ms, uint64_t n_bytes_max, bo
                 code = sqlite3_step(statement);
         }
         sqlite3_finalize(statement);
+        if (code == SQLITE_DONE)
+                n_gone = sqlite3_changes(archive->db);
+        if (n_gone)
+                code = archive_prune_accounts(archive, before_ms);
         r = archive_error(archive, code);
         if (r == 0)
-                *ret_has_more = sqlite3_changes(archive->db) == (int)ARCHIVE_PRUNE;
+                *ret_has_more = n_gone == (int)ARCHIVE_PRUNE;
         return r;
 }

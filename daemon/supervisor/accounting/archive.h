@@ -18,13 +18,14 @@
 
 #include "tally.h"
 
-#define ARCHIVE_PAGE      256u         /* rows in one answer */
-#define ARCHIVE_SCAN      20000u       /* rows that are looked at for one answer */
-#define ARCHIVE_SUMS      1000u        /* lines of one report */
-#define ARCHIVE_BYTES_MAX (1ull << 30) /* beyond that rows of the user with the most go */
-#define ARCHIVE_PRUNE     2000u        /* rows removed at a time */
-#define ARCHIVE_REPORT_MS 10000u       /* for one report */
-#define ARCHIVE_NAMED     100u         /* users or jobs that a query names */
+#define ARCHIVE_PAGE        256u         /* rows in one answer */
+#define ARCHIVE_SCAN        20000u       /* rows that are looked at for one answer */
+#define ARCHIVE_SUMS        1000u        /* lines of one report */
+#define ARCHIVE_BYTES_MAX   (1ull << 30) /* beyond that rows of the user with the most go */
+#define ARCHIVE_PRUNE       2000u        /* rows removed at a time */
+#define ARCHIVE_REPORT_MS   10000u       /* for one report */
+#define ARCHIVE_NAMED       100u         /* users or jobs that a query names */
+#define ARCHIVE_ACCOUNT_MAX 64u          /* bytes of an account's name */
 
 typedef struct Archive Archive;
 
@@ -32,7 +33,7 @@ enum {
         _ARCHIVE_E_SUCCESS,
         ARCHIVE_E_DAMAGED,
         ARCHIVE_E_BUSY,    /* another daemon uses it */
-        ARCHIVE_E_VERSION, /* a newer gpuqd wrote it */
+        ARCHIVE_E_VERSION, /* a newer gpuqd wrote it; that of an older one is converted */
         ARCHIVE_E_LONG,    /* the report took ARCHIVE_REPORT_MS */
 };
 
@@ -50,7 +51,8 @@ typedef struct ArchiveQuery {
         char kernel[TALLY_KERNELS_MAX + 1]; /* one of the row's; "": all */
         char label[LIMIT_JOB_LABEL + 1];
         bool has_label;
-        uint64_t next_ms; /* where the page before ended; both 0: the first page */
+        uint32_t slurm_job; /* 0: all */
+        uint64_t next_ms;   /* where the page before ended; both 0: the first page */
         uint64_t next_row;
         Gpuq__V1__Grouping grouping; /* of a report */
 } ArchiveQuery;
@@ -65,8 +67,13 @@ int archive_set_aside(const char *path);
 /** archive_remove() - delete the file. */
 void archive_remove(const char *path);
 
-/** archive_write() - all of a batch or nothing. Return: as archive_open(). */
-int archive_write(Archive *archive, const TallyBatch *batch);
+/**
+ * archive_write() - all of a batch or nothing
+ * @slurm_dir: where the accounts of Slurm's jobs are, see archive_account.c; NULL: nowhere
+ *
+ * Return: as archive_open().
+ */
+int archive_write(Archive *archive, const TallyBatch *batch, const char *slurm_dir);
 /**
  * archive_prune() - remove some rows from before @before_ms, or, if the file has more than
  * @n_bytes_max, the oldest rows of the user who has the most rows

@@ -31,6 +31,7 @@ enum {
         COLUMN_REASON,
         COLUMN_WAITED_SKETCH,
         COLUMN_RAN_SKETCH,
+        COLUMN_SLURM_JOB,
 };
 
 /* ---- a page of rows -------------------------------------------------------- */
@@ -117,6 +118,8 @@ static bool page_wants(const ArchiveQuery *query, sqlite3_stmt *statement) {
         if (query->states &&
             !(query->states & 1u << (sqlite3_column_int(statement, COLUMN_STATE) & 31)))
                 return false;
+        if (query->slurm_job && column_number(statement, COLUMN_SLURM_JOB) != query->slurm_job)
+                return false;
         if (query->has_label && strcmp(column_text(statement, COLUMN_LABEL), query->label) != 0)
                 return false;
         return !*query->kernel ||
@@ -147,6 +150,7 @@ static void page_add(Page *page, sqlite3_stmt *statement) {
         row->gpu_ns = column_number(statement, COLUMN_GPU);
         row->bytes = column_number(statement, COLUMN_BYTES);
         row->retries = column_number(statement, COLUMN_RETRIES);
+        row->slurm_job = (uint32_t)column_number(statement, COLUMN_SLURM_JOB);
         row->waited = column_spread(statement, COLUMN_WAITED_SKETCH, &to->waited);
         row->ran = column_spread(statement, COLUMN_RAN_SKETCH, &to->ran);
         page->list[page->history.n_rows++] = row;
@@ -223,8 +227,9 @@ int archive_history(Archive *archive, const ArchiveQuery *query, uint8_t **ret_d
 /* ---- a report -------------------------------------------------------------- */
 
 typedef struct Sums {
+        Gpuq__V1__Grouping grouping;
         Gpuq__V1__ReportRow rows[ARCHIVE_SUMS];
-        char labels[ARCHIVE_SUMS][LIMIT_JOB_LABEL + 1];
+        char names[ARCHIVE_SUMS][LIMIT_JOB_LABEL + 1]; /* labels or accounts */
         Gpuq__V1__ReportRow *list[ARCHIVE_SUMS];
         Gpuq__V1__Report report;
 } Sums;
@@ -234,18 +239,22 @@ static void sums_add(Sums *sums, sqlite3_stmt *statement) {
         Gpuq__V1__ReportRow *row = &sums->rows[i];
 
         gpuq__v1__report_row__init(row);
-        snprintf(sums->labels[i], sizeof(sums->labels[i]), "%s", column_text(statement, 2));
+        snprintf(sums->names[i], sizeof(sums->names[i]), "%s", column_text(statement, 2));
         row->uid = (uint32_t)column_number(statement, 0);
         row->gid = (uint32_t)column_number(statement, 1);
-        row->label = sums->labels[i];
-        row->jobs = column_number(statement, 3);
-        row->failed = column_number(statement, 4);
-        row->cancelled = column_number(statement, 5);
-        row->waited_us = column_number(statement, 6);
-        row->ran_us = column_number(statement, 7);
-        row->gpu_ns = column_number(statement, 8);
-        row->bytes = column_number(statement, 9);
-        row->retries = column_number(statement, 10);
+        if (sums->grouping == GPUQ__V1__GROUPING__BY_ACCOUNT)
+                row->account = sums->names[i];
+        else
+                row->label = sums->names[i];
+        row->slurm_job = (uint32_t)column_number(statement, 3);
+        row->jobs = column_number(statement, 4);
+        row->failed = column_number(statement, 5);
+        row->cancelled = column_number(statement, 6);
+        row->waited_us = column_number(statement, 7);
+        row->ran_us = column_number(statement, 8);
+        row->gpu_ns = column_number(statement, 9);
+        row->bytes = column_number(statement, 10);
+        row->retries = column_number(statement, 11);
         sums->list[i] = row;
 }
 
@@ -288,11 +297,17 @@ static void report_users(const ArchiveQuery *query, char *sql, size_t n_sql) {
 /* total() and not sum(), which fails if a number gets too large. */
 static int report_prepare(Archive *archive, const ArchiveQuery *query, sqlite3_stmt **ret) {
         static const char *const keys[][2] = {
-                [GPUQ__V1__GROUPING__BY_USER] = {"uid, max(gid), ''", "uid"},
-                [GPUQ__V1__GROUPING__BY_GROUP] = {"0, gid, ''", "gid"},
-                [GPUQ__V1__GROUPING__BY_LABEL] = {"uid, 0, label", "uid, label"},
+                [GPUQ__V1__GROUPING__BY_USER] = {"uid, max(gid), '', 0", "uid"},
+                [GPUQ__V1__GROUPING__BY_GROUP] = {"0, gid, '', 0", "gid"},
+                [GPUQ__V1__GROUPING__BY_LABEL] = {"uid, 0, label, 0", "uid, label"},
+                [GPUQ__V1__GROUPING__BY_SLURM_JOB] = {"uid, max(gid), '', slurm_job",
+                                                      "uid, slurm_job"},
+                [GPUQ__V1__GROUPING__BY_ACCOUNT] =
+                        {"0, 0, ifnull((SELECT account FROM accounts WHERE "
+                         "accounts.slurm_job = ends.slurm_job), ''), 0",
+                         "3"}, /* that column */
         };
-        char users[16 + ARCHIVE_NAMED * 11], sql[600 + sizeof(users)];
+        char users[16 + ARCHIVE_NAMED * 11], sql[800 + sizeof(users)];
 
         report_users(query, users, sizeof(users));
         snprintf(sql, sizeof(sql),
@@ -316,6 +331,7 @@ int archive_report(Archive *archive, const ArchiveQuery *query, uint8_t **ret_da
 
         if (!sums)
                 return -ENOMEM;
+        sums->grouping = query->grouping;
         gpuq__v1__report__init(&sums->report);
         sums->report.rows = sums->list;
         code = report_prepare(archive, query, &statement);

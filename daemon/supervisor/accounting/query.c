@@ -254,6 +254,7 @@ static Failure *history_read(const Session *session, const Gpuq__V1__HistoryGet 
         snprintf(what->kernel, sizeof(what->kernel), "%s", get->kernel);
         snprintf(what->label, sizeof(what->label), "%s", get->label);
         what->has_label = get->one_label;
+        what->slurm_job = get->slurm_job;
         what->since_ms = query_time(get->since_ms);
         what->until_ms = get->until_ms ? query_time(get->until_ms) : INT64_MAX;
         what->states = get->states;
@@ -276,7 +277,7 @@ void accounting_on_history(Accounting *accounting, Session *session, uint32_t se
 
 static Failure *report_read(const Session *session, const Gpuq__V1__ReportGet *get,
                             ArchiveQuery *what) {
-        if ((unsigned)get->grouping > GPUQ__V1__GROUPING__BY_LABEL)
+        if ((unsigned)get->grouping > GPUQ__V1__GROUPING__BY_ACCOUNT)
                 return failure_new(FAILURE_INVALID, "unknown grouping");
         what->grouping = get->grouping;
         what->since_ms = query_time(get->since_ms);

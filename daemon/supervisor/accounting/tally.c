@@ -50,7 +50,7 @@ static uint64_t share_key(const Tally *tally, const TallyRow *row, uint64_t clas
 
         if (row->state != JOB_DONE)
                 key = duration_key(key, ends, sizeof(ends));
-        key = tally_key(tally, key, row->uid, (uint32_t)row->device);
+        key = tally_key(tally, key, row->uid, row->slurm_job, (uint32_t)row->device);
         return key ? key : 1;
 }
 
@@ -86,13 +86,13 @@ static TallyShare *share_rest(Tally *tally, const TallyRow *row) {
         rest.code = 0;
         rest.label[0] = rest.kernels[0] = rest.reason[0] = '\0';
         key = share_key(tally, &rest, 0);
-        share = tally_find(tally, key, rest.uid);
+        share = tally_find(tally, key, rest.uid, rest.slurm_job);
         return share ? share : share_new(tally, key, &rest);
 }
 
 static TallyShare *share_get(Tally *tally, TallyUser *user, const TallyRow *row, uint64_t class) {
         uint64_t key = share_key(tally, row, class);
-        TallyShare *share = tally_find(tally, key, row->uid);
+        TallyShare *share = tally_find(tally, key, row->uid, row->slurm_job);
 
         if (share)
                 return share;

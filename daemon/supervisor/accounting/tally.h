@@ -9,9 +9,9 @@
  *
  * A job that ran for TALLY_SHORT_US or failed has a row of its own. That is one row for each 100 ms of a
  * device, which a disk can take. Shorter jobs that went well share a row with those of the same user,
- * label, kernels, size and device in the same minute. So do the others of a user who has had
+ * Slurm job, label, kernels, size and device in the same minute. So do the others of a user who has had
  * TALLY_USER_SINGLES rows of its own in this minute, by the way they ended. A user with too many kinds of
- * jobs has the rest of them in one row for each state, without label and kernels.
+ * jobs has the rest of them in one row for each state and Slurm job, without label and kernels.
  *
  * Minutes end when their rows have been taken. While the disk is slow they get longer, and no job is lost.
  * If there is no room for a row, the job is only counted. Pure: it reads no clock and logs nothing.
@@ -51,6 +51,7 @@ typedef struct TallyRow {
         int32_t device; /* -1: none */
         int32_t state;
         int32_t code;
+        uint32_t slurm_job; /* 0: none */
         char label[LIMIT_JOB_LABEL + 1];
         char kernels[TALLY_KERNELS_MAX + 1]; /* separated by ", " */
         char reason[TALLY_REASON_MAX + 1];   /* of the first job that failed */
@@ -106,18 +107,18 @@ void tally_tick(Tally *tally, uint64_t now_ms);
 
 /** tally_key() - of the row for jobs without a label that ended well. */
 static inline uint64_t tally_key(const Tally *tally, uint64_t class, uint32_t uid,
-                                 uint32_t device) {
-        return (class ^ ((uint64_t)uid << 32 | device)) * tally->factor;
+                                 uint32_t slurm_job, uint32_t device) {
+        return (class ^ ((uint64_t)uid << 32 | device) ^ (uint64_t)slurm_job << 16) * tally->factor;
 }
 
 /** tally_find() - the row of these jobs. Return: NULL: there is none. */
-static inline TallyShare *tally_find(Tally *tally, uint64_t key, uint32_t uid) {
+static inline TallyShare *tally_find(Tally *tally, uint64_t key, uint32_t uid, uint32_t slurm_job) {
         size_t i = key >> (64 - TALLY_ROWS_BITS);
 
         for (;; i = (i + 1) % TALLY_ROWS) {
                 TallyShare *share = &tally->shares[i];
 
-                if (share->key == key && share->row.uid == uid)
+                if (share->key == key && share->row.uid == uid && share->row.slurm_job == slurm_job)
                         return share;
                 if (!share->key)
                         return NULL;

@@ -19,6 +19,7 @@
 #include "ledger.h"
 #include "process_age.h"
 #include "process_watch.h"
+#include "slurm_job.h"
 #include "stall.h"
 #include "transit_room.h"
 

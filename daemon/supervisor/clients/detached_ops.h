@@ -33,6 +33,7 @@ typedef struct DetachedEntry {
         const User *user;
         const Gpuq__V1__Job *job;
         uint64_t made_s;    /* since 1970 */
+        uint32_t slurm_job; /* of the client that submitted it; 0: none */
         const char *reason; /* why it waits; NULL: it has ended, or is listed as a job in memory */
 } DetachedEntry;
 

@@ -81,6 +81,7 @@ static void page_add_job(Page *page, const Job *job) {
         entry->id = page_job_id(job);
         if (page_is_open(page, job->user)) {
                 entry->label = job->label;
+                entry->slurm_job = job->work.slurm_job;
                 if (job->work.n_kernels)
                         entry->kernel = (char *)job->work.kernels[0].name;
         }
@@ -106,6 +107,7 @@ static void page_add_detached(Page *page, const DetachedEntry *detached) {
         entry->id = detached->id;
         if (page_is_open(page, detached->user)) {
                 entry->label = job->label;
+                entry->slurm_job = detached->slurm_job;
                 if (job->n_kernels)
                         entry->kernel = job->kernels[0]->name;
         }

@@ -13,10 +13,11 @@
 #define CANCEL_REPLY_STEP    16u /* ids in the reply that cost one step */
 #define CANCEL_DETACHED_STEP 4u  /* detached jobs of all users that cost one step */
 
-/* One Cancel. With `all` it may take many turns; the session's other requests wait meanwhile. */
+/* One Cancel. Unless it names jobs it may take many turns; the session's other requests wait meanwhile. */
 struct SessionCancel {
         uint32_t serial;
-        JobCursor cursor;   /* of `all` */
+        uint32_t slurm_job; /* whose jobs are cancelled; 0: all jobs of the user */
+        JobCursor cursor;
         uint64_t before_ns; /* jobs that came later are not cancelled */
         Gpuq__V1__Cancelled cancelled;
         size_t n_max; /* ids for which there is memory */
@@ -110,31 +111,51 @@ static void session_cancel_ids(Session *session, const Gpuq__V1__Cancel *request
         }
 }
 
-/* ---- all jobs of one session's user ---------------------------------------- */
+/* ---- all jobs of one session's user, or of a job of Slurm ------------------- */
 
 typedef struct CancelAll {
         Session *session;
         SessionCancel *cancel;
 } CancelAll;
 
+static bool session_wants_cancelled(const Session *session, const SessionCancel *cancel,
+                                    const User *user, uint32_t slurm_job) {
+        if (cancel->slurm_job && slurm_job != cancel->slurm_job)
+                return false;
+        return user == session->submitter.user || (cancel->slurm_job && session->peer.is_admin);
+}
+
 static void cancel_all_visit(const DetachedEntry *entry, void *userdata) {
         const CancelAll *all = userdata;
         const Clients *clients = all->session->clients;
 
-        if (entry->user == all->session->submitter.user &&
+        if (session_wants_cancelled(all->session, all->cancel, entry->user, entry->slurm_job) &&
             clients->detached_ops->cancel(clients->detached, all->session, entry->id) ==
                     DETACHED_CANCEL_DONE)
                 (void)cancel_add(all->cancel, entry->id); /* it is cancelled, if not listed */
+}
+
+/* A job of Slurm may have jobs here of several users, if some of its processes changed theirs. */
+static bool session_cancel_next_user(const Session *session, SessionCancel *cancel) {
+        User *user = cancel->cursor.user->hh.next;
+
+        if (!cancel->slurm_job || !session->peer.is_admin || !user)
+                return false;
+        cursor_end(&cancel->cursor);
+        cursor_begin(&cancel->cursor, user);
+        return true;
 }
 
 /* Return: false: the job ends the list of those to be cancelled, or there was no memory. */
 static bool session_cancel_next(Session *session, SessionCancel *cancel) {
         Job *job = cursor_next(&cancel->cursor);
 
-        if (!job || job->clock.submitted_ns > cancel->before_ns)
-                return false;
         serving_pay(&session->serving, 1);
+        if (!job || job->clock.submitted_ns > cancel->before_ns)
+                return session_cancel_next_user(session, cancel);
         if (job->submitter && job->submitter->ops != &session_submitter_ops)
+                return true;
+        if (!session_wants_cancelled(session, cancel, job->user, job->work.slurm_job))
                 return true;
         session_cancel_job(session, job);
         return cancel_add(cancel, job->id) == 0;
@@ -209,12 +230,16 @@ const char *session_on_cancel(Session *session, uint32_t serial, const Gpuq__V1_
         }
 
         session_cancel_ids(session, request->cancel, &cancel->cancelled);
-        if (!request->cancel->all) {
+        if (!request->cancel->all && !request->cancel->slurm_job) {
                 session_finish_cancel(session);
                 return NULL;
         }
+        if (!request->cancel->all)
+                cancel->slurm_job = request->cancel->slurm_job;
         cancel->before_ns = engine_now(session->engine);
-        cursor_begin(&cancel->cursor, session->submitter.user);
+        cursor_begin(&cancel->cursor, cancel->slurm_job && session->peer.is_admin
+                                              ? session->engine->users
+                                              : session->submitter.user);
         session_cancel_more(session);
         return NULL;
 }

@@ -111,6 +111,9 @@ static int session_watch_process(Session *session, int fd) {
 
         r = process_watch_peer(session->engine->loop, fd, session->peer.pid, session_on_exit,
                                session, &session->process);
+        if (r == 0)
+                session->submitter.slurm_job =
+                        slurm_job_of(session->peer.pid, (uint32_t)session->peer.uid);
         if (r == -ESRCH)
                 shutdown(fd, SHUT_RDWR);
         return r == -ESRCH || r == -ENODATA ? 0 : r;

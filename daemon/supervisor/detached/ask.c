@@ -506,6 +506,7 @@ static void ops_visit(const DetachedTable *table, DetachedVisit visit, void *use
                                        .user = detached->owner->user,
                                        .job = detached_job(detached),
                                        .made_s = detached->stored.record->made_s,
+                                       .slurm_job = detached->stored.record->slurm_job,
                                        .reason = entry_reason(detached)},
                       userdata);
         }

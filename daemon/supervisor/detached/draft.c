@@ -68,6 +68,7 @@ static Gpuq__Detached__Record *draft_record(Draft *draft, const Session *session
         for (size_t i = 0; i < spec->n_kernels; ++i)
                 draft->indices[i] = draft_module(draft, spec->kernels[i].module);
         record.gid = session->peer.gid;
+        record.slurm_job = session->submitter.slurm_job;
         record.made_s = (uint64_t)time(NULL);
         record.detach = (Gpuq__V1__Detach *)detach;
         record.modules = draft->list;

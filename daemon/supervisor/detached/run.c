@@ -303,6 +303,7 @@ static void detached_submit(Detached *detached) {
         detached_job(detached)->tag = detached->stored.number;
         failure = submit_check_job(submitter, detached_job(detached), &spec);
         submit_name(detached, false);
+        spec.slurm_job = detached->stored.record->slurm_job;
         if (!failure)
                 failure = submission_accept(submitter, &spec, &known);
         if (failure)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cursor.h"
 
+#include "user.h"
 #include "util/list.h"
 
 void cursor_begin(JobCursor *cursor, User *user) {
-        cursor->user = user;
+        cursor->user = user_hold(user);
         cursor->next = TAILQ_FIRST(&user->jobs);
         LIST_INSERT_HEAD(&user->cursors, cursor, link);
 }
@@ -20,6 +21,7 @@ Job *cursor_next(JobCursor *cursor) {
 void cursor_end(JobCursor *cursor) {
         if (cursor->user)
                 LIST_REMOVE(cursor, link);
+        user_release(cursor->user);
         cursor->user = NULL;
 }
 

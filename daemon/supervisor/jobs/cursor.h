@@ -17,7 +17,7 @@ typedef struct JobCursor {
         LIST_ENTRY(JobCursor) link; /* user->cursors */
 } JobCursor;
 
-/** cursor_begin() - before the user's first job; the caller's memory, until cursor_end(). */
+/** cursor_begin() - before the user's first job; the caller's memory, until cursor_end(). The user is held. */
 void cursor_begin(JobCursor *cursor, User *user);
 /** cursor_next() - move on. Return: the job that was passed, or NULL: that was the last one. */
 Job *cursor_next(JobCursor *cursor);

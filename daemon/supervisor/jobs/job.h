@@ -144,6 +144,7 @@ typedef struct JobSpec {
         uint64_t word_offset;
         Job **after; /* unfinished jobs */
         size_t n_after;
+        uint32_t slurm_job; /* 0: the submitter's */
 } JobSpec;
 
 /* The request. Everything but references is in the job's own allocation. */
@@ -164,8 +165,9 @@ typedef struct JobWork {
         bool may_move;       /* that of its buffers: it was not requested */
         bool repeatable;
         bool timed;
-        bool by_address;  /* its kernels reach buffers by addresses in memory */
-        bool is_prepared; /* fired from a prepared job */
+        bool by_address;    /* its kernels reach buffers by addresses in memory */
+        bool is_prepared;   /* fired from a prepared job */
+        uint32_t slurm_job; /* of the client that submitted it; 0: none */
 } JobWork;
 
 /* Its predecessors and successors. */

@@ -138,6 +138,7 @@ Failure *submission_accept(Submitter *submitter, const JobSpec *spec, const Ledg
                 return failure;
 
         job->submitter = submitter;
+        job->work.slurm_job = spec->slurm_job ? spec->slurm_job : submitter->slurm_job;
         job->record = known->slot;
         job->is_held = known->state == LEDGER_SENT;
         job->retries = known->sent.retries;
@@ -184,6 +185,7 @@ static Job *submission_make_ended(Submitter *submitter, uint64_t id) {
         if (job_new(submitter->engine, &spec, submitter->user, &job) < 0)
                 return NULL;
         job->submitter = submitter;
+        job->work.slurm_job = submitter->slurm_job;
         return job;
 }
 

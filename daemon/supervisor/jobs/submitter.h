@@ -46,6 +46,7 @@ struct Submitter {
         User *user;
         const char *program; /* the client's, the owner's text; NULL: it is no client */
         int32_t pid;         /* the client's */
+        uint32_t slurm_job;  /* the client's job of Slurm; 0: none */
         const SubmitterOps *ops;
         bool waits_for_device; /* else its work fails while no device is usable */
         Lane *home;      /* its user's on the device for its device memory; NULL: not chosen */

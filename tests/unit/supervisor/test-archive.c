@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include <sqlite3.h>
+
 #include "archive.h"
 
 #define ALICE  1000u
@@ -77,7 +79,8 @@ static TallyRow job(uint32_t uid, const char *kernels, uint64_t at_ms) {
 
 static void write_single(Play *play, TallyRow row) {
         assert_int_equal(archive_write(play->archive,
-                                       &(TallyBatch){.singles = &row, .n_singles = 1, .n_jobs = 1}),
+                                       &(TallyBatch){.singles = &row, .n_singles = 1, .n_jobs = 1},
+                                       play->folder),
                          0);
 }
 
@@ -91,7 +94,8 @@ static void write_share(Play *play, uint32_t uid, size_t n) {
                 sketch_add(&share.ran, 20);
         }
         assert_int_equal(archive_write(play->archive,
-                                       &(TallyBatch){.shares = &share, .n_shares = 1, .n_jobs = n}),
+                                       &(TallyBatch){.shares = &share, .n_shares = 1, .n_jobs = n},
+                                       play->folder),
                          0);
 }
 
@@ -136,6 +140,7 @@ static void what_is_written_is_read_after_a_restart(void **state) {
         row.code = FAILURE_FAULT;
         row.device = 3;
         row.n_retries = 2;
+        row.slurm_job = UINT32_MAX;
         strcpy(row.label, "mine");
         strcpy(row.reason, "it trapped");
         write_single(*state, row);
@@ -151,6 +156,7 @@ static void what_is_written_is_read_after_a_restart(void **state) {
         assert_int_equal(history->rows[0]->state, GPUQ__V1__STATE__FAILED);
         assert_int_equal(history->rows[0]->code, GPUQ__V1__CODE__E_FAULT);
         assert_int_equal(history->rows[0]->retries, 2);
+        assert_int_equal(history->rows[0]->slurm_job, UINT32_MAX);
         assert_int_equal(history->rows[0]->bytes, 64);
         assert_int_equal(history->rows[0]->gpu_ns, 100000000);
         assert_string_equal(history->rows[0]->label, "mine");
@@ -183,6 +189,19 @@ static void shares_of_a_minute_add_up_in_one_row(void **state) {
         page_free(history);
 }
 
+static void shares_of_different_slurm_jobs_do_not(void **state) {
+        TallyShare share = {.row = job(ALICE, "add", MINUTE)};
+        TallyBatch batch = {.shares = &share, .n_shares = 1, .n_jobs = 2};
+
+        share.row.n_jobs = 2;
+        for (unsigned i = 0; i < 4; ++i) {
+                share.row.slurm_job = i % 2;
+                assert_int_equal(archive_write(((Play *)*state)->archive, &batch, NULL), 0);
+        }
+        assert_int_equal(count(*state, (ArchiveQuery){}), 2);
+        assert_int_equal(count(*state, (ArchiveQuery){.slurm_job = 1}), 1);
+}
+
 static void several_jobs_have_no_id(void **state) {
         ArchiveQuery query = {};
         Gpuq__V1__History *history;
@@ -199,6 +218,7 @@ static void a_query_selects(void **state) {
 
         strcpy(labelled.label, "mine");
         failed.state = JOB_FAILED;
+        failed.slurm_job = 5;
         write_single(*state, job(ALICE, "add", MINUTE + 1000));
         write_single(*state, job(ALICE, "add, scale", MINUTE + 2000));
         write_single(*state, labelled);
@@ -211,6 +231,8 @@ static void a_query_selects(void **state) {
         assert_int_equal(count(*state, (ArchiveQuery){.has_label = true}), 3);
         assert_int_equal(count(*state, (ArchiveQuery){.has_label = true, .label = "mine"}), 1);
         assert_int_equal(count(*state, (ArchiveQuery){.states = 1u << JOB_FAILED}), 1);
+        assert_int_equal(count(*state, (ArchiveQuery){.slurm_job = 5}), 1);
+        assert_int_equal(count(*state, (ArchiveQuery){.slurm_job = 6}), 0);
         assert_int_equal(count(*state, (ArchiveQuery){.since_ms = MINUTE + 2000}), 3);
         assert_int_equal(count(*state, (ArchiveQuery){.until_ms = MINUTE + 2000}), 1);
 }
@@ -260,7 +282,7 @@ static void many_rows_come_in_pages(void **state) {
         for (size_t i = 0; i < 1000; ++i)
                 rows[i] = job(i % 2 ? ALICE : BOB, "add", MINUTE + i / 5);
         assert_int_equal(archive_write(((Play *)*state)->archive,
-                                       &(TallyBatch){.singles = rows, .n_singles = 1000}),
+                                       &(TallyBatch){.singles = rows, .n_singles = 1000}, NULL),
                          0);
         free(rows);
         do {
@@ -286,7 +308,7 @@ static void a_page_looks_at_a_bounded_number_of_rows(void **state) {
         for (size_t i = 0; i < n_rows; ++i)
                 rows[i] = job(ALICE, i + 1 == n_rows ? "rare" : "add", MINUTE);
         assert_int_equal(archive_write(((Play *)*state)->archive,
-                                       &(TallyBatch){.singles = rows, .n_singles = n_rows}),
+                                       &(TallyBatch){.singles = rows, .n_singles = n_rows}, NULL),
                          0);
         free(rows);
         history = read_page(*state, &query);
@@ -378,6 +400,96 @@ static void a_report_sums_up(void **state) {
         gpuq__v1__report__free_unpacked(report, NULL);
 }
 
+static void a_report_sums_up_slurm_jobs(void **state) {
+        TallyRow slurm = job(BOB, "add", MINUTE);
+        Gpuq__V1__Report *report;
+
+        slurm.slurm_job = 5;
+        write_single(*state, slurm);
+        write_single(*state, slurm);
+        write_single(*state, job(BOB, "add", MINUTE));
+        write_single(*state, job(ALICE, "add", MINUTE));
+
+        report = read_report(*state, GPUQ__V1__GROUPING__BY_SLURM_JOB);
+        assert_int_equal(report->n_rows, 3);
+        assert_int_equal(report->rows[0]->slurm_job, 5);
+        assert_int_equal(report->rows[0]->uid, BOB);
+        assert_int_equal(report->rows[0]->jobs, 2);
+        assert_int_equal(report->rows[1]->slurm_job, 0);
+        assert_int_equal(report->rows[1]->jobs, 1);
+        gpuq__v1__report__free_unpacked(report, NULL);
+}
+
+static void set_account(const Play *play, unsigned slurm_job, const char *text) {
+        char path[80];
+        int fd;
+
+        snprintf(path, sizeof(path), "%s/account-%u", play->folder, slurm_job);
+        (void)unlink(path);
+        if (!text)
+                return;
+        fd = open(path, O_WRONLY | O_CREAT, 0644);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        close(fd);
+}
+
+static TallyRow slurm_row(uint32_t uid, uint32_t slurm_job) {
+        TallyRow row = job(uid, "add", MINUTE + slurm_job);
+
+        row.slurm_job = slurm_job;
+        return row;
+}
+
+/* The file may be gone when the next rows of the job are written. */
+static void a_report_sums_up_accounts(void **state) {
+        Play *play = *state;
+        Gpuq__V1__Report *report;
+
+        set_account(play, 5, "physics\n");
+        set_account(play, 6, "physics");
+        set_account(play, 7, "\tma\xffths\nphysics\n");
+        write_single(play, slurm_row(ALICE, 5));
+        set_account(play, 5, NULL);
+        write_single(play, slurm_row(ALICE, 5));
+        write_single(play, slurm_row(BOB, 6));
+        write_single(play, slurm_row(BOB, 7));
+        write_single(play, slurm_row(BOB, 7));
+        write_single(play, slurm_row(BOB, 8));
+        reopen(play);
+
+        report = read_report(play, GPUQ__V1__GROUPING__BY_ACCOUNT);
+        assert_int_equal(report->n_rows, 3);
+        assert_string_equal(report->rows[0]->account, "physics");
+        assert_int_equal(report->rows[0]->jobs, 3);
+        assert_string_equal(report->rows[1]->account, "?ma?ths");
+        assert_int_equal(report->rows[1]->jobs, 2);
+        assert_string_equal(report->rows[2]->account, "");
+        assert_int_equal(report->rows[2]->jobs, 1);
+        gpuq__v1__report__free_unpacked(report, NULL);
+        set_account(play, 6, NULL);
+        set_account(play, 7, NULL);
+}
+
+static void an_account_goes_with_the_rows_of_its_job(void **state) {
+        Play *play = *state;
+        Gpuq__V1__Report *report;
+        bool has_more;
+
+        set_account(play, 5, "physics\n");
+        write_single(play, slurm_row(ALICE, 5));
+        set_account(play, 5, NULL);
+        assert_int_equal(archive_prune(play->archive, MINUTE + 5, UINT64_MAX, &has_more), 0);
+        report = read_report(play, GPUQ__V1__GROUPING__BY_ACCOUNT);
+        assert_string_equal(report->rows[0]->account, "physics");
+        gpuq__v1__report__free_unpacked(report, NULL);
+
+        assert_int_equal(archive_prune(play->archive, MINUTE + 6, UINT64_MAX, &has_more), 0);
+        write_single(play, slurm_row(ALICE, 5)); /* of a later job with this number */
+        report = read_report(play, GPUQ__V1__GROUPING__BY_ACCOUNT);
+        assert_string_equal(report->rows[0]->account, "");
+        gpuq__v1__report__free_unpacked(report, NULL);
+}
+
 static void old_rows_go(void **state) {
         Play *play = *state;
         bool has_more = true;
@@ -424,6 +536,55 @@ static void a_file_that_is_no_database_can_be_set_aside(void **state) {
         assert_int_equal(count(play, (ArchiveQuery){}), 1);
 }
 
+static void execute(const char *path, const char *sql) {
+        sqlite3 *db;
+
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* As gpuqd wrote it before it knew of Slurm jobs. */
+static void the_file_of_an_older_gpuqd_is_converted(void **state) {
+        Play *play = *state;
+        ArchiveQuery query = {};
+        Gpuq__V1__History *history;
+        TallyRow row = job(BOB, "add", MINUTE + 9);
+
+        play->archive = archive_free(play->archive);
+        archive_remove(play->path);
+        execute(play->path,
+                "CREATE TABLE ends (row INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, uid "
+                "INTEGER, "
+                "gid INTEGER, id INTEGER, device INTEGER, state INTEGER, code INTEGER, n INTEGER, "
+                "waited INTEGER, ran INTEGER, gpu INTEGER, bytes INTEGER, retries INTEGER, "
+                "label TEXT, kernels TEXT, reason TEXT, waited_sketch BLOB, ran_sketch BLOB);"
+                "CREATE INDEX by_time ON ends (at); CREATE INDEX by_user ON ends (uid, at);"
+                "PRAGMA user_version = 1;"
+                "INSERT INTO ends VALUES (NULL, 1700000040001, 1000, 100, 5, 0, 2, 0, 1, 10, 20, "
+                "30, 40, 0, 'old', 'add', '', NULL, NULL)");
+        reopen(play);
+        row.slurm_job = 8;
+        write_single(play, row);
+        reopen(play);
+
+        history = read_page(play, &query);
+        assert_int_equal(history->n_rows, 2);
+        assert_string_equal(history->rows[0]->label, "old");
+        assert_int_equal(history->rows[0]->slurm_job, 0);
+        assert_int_equal(history->rows[1]->slurm_job, 8);
+        page_free(history);
+}
+
+static void the_file_of_a_newer_gpuqd_is_left_alone(void **state) {
+        Play *play = *state;
+        Archive *archive;
+
+        play->archive = archive_free(play->archive);
+        execute(play->path, "PRAGMA user_version = 99");
+        assert_int_equal(archive_open(play->path, &archive), ARCHIVE_E_VERSION);
+}
+
 static void one_program_at_a_time_uses_it(void **state) {
         Archive *other;
 
@@ -436,6 +597,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(what_is_written_is_read_after_a_restart),
                 TEST(shares_of_a_minute_add_up_in_one_row),
+                TEST(shares_of_different_slurm_jobs_do_not),
                 TEST(several_jobs_have_no_id),
                 TEST(a_query_selects),
                 TEST(a_query_names_users_jobs_and_a_device),
@@ -444,10 +606,15 @@ int main(void) {
                 TEST(a_page_looks_at_a_bounded_number_of_rows),
                 TEST(a_report_sums_up),
                 TEST(a_report_of_some_users_and_one_device),
+                TEST(a_report_sums_up_slurm_jobs),
+                TEST(a_report_sums_up_accounts),
+                TEST(an_account_goes_with_the_rows_of_its_job),
                 TEST(old_rows_go),
                 TEST(a_file_that_is_too_large_loses_rows_of_the_user_with_the_most),
                 TEST(only_its_user_can_read_the_file),
                 TEST(a_file_that_is_no_database_can_be_set_aside),
+                TEST(the_file_of_an_older_gpuqd_is_converted),
+                TEST(the_file_of_a_newer_gpuqd_is_left_alone),
                 TEST(one_program_at_a_time_uses_it),
         };
 

@@ -134,20 +134,22 @@ static void short_jobs_of_a_kind_share_a_row(void **state) {
 
 static void other_jobs_do_not(void **state) {
         Tally *tally = tally_at(MINUTE);
-        TallyRow labelled = job(ALICE, "add", 20), elsewhere = labelled;
+        TallyRow labelled = job(ALICE, "add", 20), elsewhere = labelled, slurm = labelled;
         TallyBatch *batch;
 
         strcpy(labelled.label, "mine");
         elsewhere.device = 1;
+        slurm.slurm_job = 7;
         for (unsigned i = 0; i < 3; ++i) {
                 add(tally, job(ALICE, "add", 20));
                 add(tally, job(BOB, "add", 20));
                 add(tally, job(ALICE, "scale", 20));
                 add(tally, labelled);
                 add(tally, elsewhere);
+                add(tally, slurm);
         }
         batch = take(tally);
-        assert_int_equal(batch->n_shares, 5);
+        assert_int_equal(batch->n_shares, 6);
         for (size_t i = 0; i < batch->n_shares; ++i)
                 assert_int_equal(batch->shares[i].row.n_jobs, 3);
         tally_batch_free(batch);
@@ -160,11 +162,12 @@ static void the_quick_way_finds_the_same_row(void **state) {
         uint64_t class = duration_key(0, "add", 3);
         TallyShare *share;
 
-        assert_null(tally_find(tally, tally_key(tally, class, ALICE, 0), ALICE));
+        assert_null(tally_find(tally, tally_key(tally, class, ALICE, 0, 0), ALICE, 0));
         add(tally, job(ALICE, "add", 20));
-        share = tally_find(tally, tally_key(tally, class, ALICE, 0), ALICE);
+        share = tally_find(tally, tally_key(tally, class, ALICE, 0, 0), ALICE, 0);
         assert_non_null(share);
-        assert_null(tally_find(tally, tally_key(tally, class, BOB, 0), BOB));
+        assert_null(tally_find(tally, tally_key(tally, class, BOB, 0, 0), BOB, 0));
+        assert_null(tally_find(tally, tally_key(tally, class, ALICE, 7, 0), ALICE, 7));
         tally_count(tally, share, 1, 2, 3, 4);
         assert_int_equal(share->row.n_jobs, 2);
         assert_int_equal(share->row.ran_us, 22);

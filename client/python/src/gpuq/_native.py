@@ -135,7 +135,7 @@ class Status(ctypes.Structure):
 class QueueEntry(ctypes.Structure):
     _fields_ = [("id", c_uint64), ("uid", c_uint32), ("user", c_char_p), ("label", c_char_p), ("kernel", c_char_p),
                 ("reason", c_char_p), ("state", c_char_p), ("waited_us", c_uint64), ("ran_us", c_uint64),
-                ("priority", c_int), ("device", c_int), ("retries", c_uint)]
+                ("priority", c_int), ("device", c_int), ("retries", c_uint), ("slurm_job", c_uint32)]
 
 
 class Queue(ctypes.Structure):

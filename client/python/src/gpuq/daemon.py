@@ -69,8 +69,8 @@ def status(client=None) -> SimpleNamespace:
 def queue(client=None, everybody: bool = False) -> list[SimpleNamespace]:
     """The waiting and running jobs of this user, or of all users.
 
-    The members of each entry include `id`, `user`, `label`, `kernel`, `state`, `reason`, `priority`, and `waited` and
-    `ran` in seconds.
+    The members of each entry include `id`, `user`, `label`, `kernel`, `state`, `reason`, `priority`, `slurm_job`
+    (0: none), and `waited` and `ran` in seconds.
     """
     return _queue(client or clients.default_client(), everybody)
 

@@ -30,7 +30,7 @@
         "-fPIC", "-shared", "-fno-semantic-interposition", "-fno-strict-aliasing", "-pthread",     \
                 "-Wl,-Bsymbolic", "-Wl,-z,defs"
 
-#define GPUQ_CPU_IMAGE_VERSION 4u
+#define GPUQ_CPU_IMAGE_VERSION 5u
 #define GPUQ_CPU_IMAGE_SYMBOL  "gpuq_cpu_image"
 #define GPUQ_CPU_PRINTF        "gpuq_cpu_printf"
 #define GPUQ_CPU_VARIABLE      "gpuq_cpu." /* no name of C or of a library */
@@ -65,6 +65,8 @@ typedef struct GpuqCpuPlace {
         uint32_t n_next;
         uint32_t n_threads;
         uint32_t waited; /* some thread of this block has had to wait */
+
+        uint32_t sm, n_sms; /* the host thread, and how many a kernel of this context may have */
 
         void *grid_words; /* of a cooperative grid: 8 bytes of zeros for its barrier; or NULL */
 } GpuqCpuPlace;

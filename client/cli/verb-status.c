@@ -98,6 +98,7 @@ static void status_json_users(struct json_object *document, const gpuq_status *s
                 json_number(object, "done", user->done);
                 json_number(object, "failed", user->failed);
                 json_number(object, "cancelled", user->cancelled);
+                json_text(object, "sms", *user->sms ? user->sms : NULL);
         }
 }
 

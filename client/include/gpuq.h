@@ -796,6 +796,7 @@ typedef struct gpuq_user_status {
         double window_seconds;              /* GPU time that counts against the limit gpu_seconds */
         uint64_t done, failed, cancelled;   /* jobs that ended; like gpu_seconds, from 0 again after
                                            * a restart of gpuqd, or if the user was idle for long */
+        const char *sms; /* share of each device's SMs, as in gpuqd.conf, such as "25%"; "": all */
 } gpuq_user_status;
 
 /* A limit of gpuqd.conf. A key that ends in _bytes counts bytes, gpu_seconds counts seconds. */

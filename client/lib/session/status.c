@@ -118,6 +118,7 @@ static void status_fill_users(gpuq_status *to, const Gpuq__V1__Status *from, Blo
                         .done = user->done,
                         .failed = user->failed,
                         .cancelled = user->cancelled,
+                        .sms = block_text(block, user->sms),
                 };
         }
 }

@@ -164,22 +164,30 @@ static int context_read_granularity(Context *context, Failure *failure) {
         return context_check(context, result, "cuMemGetAllocationGranularity", failure);
 }
 
+static void context_log_share(const Context *context, Sms sms, const Green *green) {
+        char share[SMS_TEXT], why[256];
+
+        sms_text(sms, share);
+        if (green->result == CUDA_SUCCESS)
+                log_info("kernels use %u of %u SMs (sms = %s)", green->n_sms, green->n_all, share);
+        else
+                log_warning("kernels use all SMs, although sms = %s: %s: %s", share, green->call,
+                            result_text(context->cu, green->result, why, sizeof(why)));
+}
+
 /* Return: whether there is one. */
 static bool context_create_green(Context *context, Sms sms) {
-        char why[GREEN_WHY], text[SMS_TEXT];
-        Green green;
+        Green green = {0};
         int r;
 
         if (sms_are_all(sms))
                 return false;
-        r = green_new(context->cu, context->device, sms, &green, why);
-        if (r == GREEN_E_FAILED)
-                log_warning("kernels use all SMs, although sms = %s: %s", sms_text(sms, text), why);
+        r = green_new(context->cu, context->device, sms, &green);
+        if (r != GREEN_E_WHOLE)
+                context_log_share(context, sms, &green);
         if (r)
                 return false;
 
-        log_info("kernels use %u of %u SMs (sms = %s)", green.n_sms, green.n_all,
-                 sms_text(sms, text));
         context->context = green.context;
         context->is_green = true;
         context->limits.n_multiprocessors = green.n_sms;

@@ -1,62 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/green.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "worker/context.h"
-
 /* What a device allows as a part. */
 typedef struct GreenGrain {
         unsigned n_least, n_step;
 } GreenGrain;
 
-static int green_check(const Driver *cu, CUresult result, const char *call, char *why) {
-        char text[GREEN_WHY - 64];
-
-        if (result == CUDA_SUCCESS)
-                return 0;
-        snprintf(why, GREEN_WHY, "%s: %s", call, result_text(cu, result, text, sizeof(text)));
-        return GREEN_E_FAILED;
+static int green_check(Green *green, const char *call, CUresult result) {
+        green->call = call;
+        green->result = result;
+        return result == CUDA_SUCCESS ? 0 : GREEN_E_FAILED;
 }
 
-/* The name of a function that the driver lacks, or NULL. */
-static const char *green_missing(const Driver *cu) {
-#define GREEN_LOOK(name, symbol, arguments)                                                        \
+static int green_find_calls(const Driver *cu, Green *green) {
+#define GREEN_FIND(name, symbol, arguments)                                                        \
         if (!cu->name)                                                                             \
-                return #name;
-        DRIVER_OPTIONAL_FUNCTIONS(GREEN_LOOK)
-#undef GREEN_LOOK
-        return NULL;
+                return green_check(green, #name, CUDA_ERROR_NOT_FOUND);
+        DRIVER_OPTIONAL_FUNCTIONS(GREEN_FIND)
+#undef GREEN_FIND
+        return 0;
 }
 
-/* Before CUDA 13.0 the driver rounds in the same way, but tells nobody. */
-static GreenGrain green_grain_of_old(const Driver *cu, CUdevice device) {
+/* Before CUDA 13.0 the driver rounds in the same way, but does not say how. */
+static GreenGrain green_grain_before_13(const Driver *cu, CUdevice device) {
         int major = 0;
 
-        if (cu->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                     device) != CUDA_SUCCESS ||
-            major >= 9)
-                return (GreenGrain){8, 8};
-        return major == 8 ? (GreenGrain){4, 2} : (GreenGrain){2, 2};
+        (void)cu->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                       device);
+        if (major == 8)
+                return (GreenGrain){4, 2};
+        return major < 8 ? (GreenGrain){2, 2} : (GreenGrain){8, 8};
 }
 
 static GreenGrain green_grain(const Driver *cu, CUdevice device, const CUdevSmResource *sm) {
         if (sm->minSmPartitionSize < 1 || sm->minSmPartitionSize > sm->smCount ||
             sm->smCoscheduledAlignment < 1 || sm->smCoscheduledAlignment > sm->smCount)
-                return green_grain_of_old(cu, device);
+                return green_grain_before_13(cu, device);
         return (GreenGrain){sm->minSmPartitionSize, sm->smCoscheduledAlignment};
 }
 
 static int green_split(const Driver *cu, CUdevice device, Sms sms, CUdevResource *ret_part,
-                       Green *ret_green, char *why) {
+                       Green *green) {
         CUdevResource whole = {0}, rest = {0};
         unsigned n, n_parts = 1;
         GreenGrain grain;
+        CUresult result;
         int r;
 
-        r = green_check(cu, cu->cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM),
-                        "cuDeviceGetDevResource", why);
+        r = green_check(green, "cuDeviceGetDevResource",
+                        cu->cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
         if (r)
                 return r;
         grain = green_grain(cu, device, &whole.sm);
@@ -64,77 +56,58 @@ static int green_split(const Driver *cu, CUdevice device, Sms sms, CUdevResource
         if (n >= whole.sm.smCount)
                 return GREEN_E_WHOLE;
 
-        r = green_check(cu,
-                        cu->cuDevSmResourceSplitByCount(ret_part, &n_parts, &whole, &rest, 0, n),
-                        "cuDevSmResourceSplitByCount", why);
-        if (r)
-                return r;
-        if (n_parts != 1) {
-                snprintf(why, GREEN_WHY, "cuDevSmResourceSplitByCount: no part with %u SMs", n);
-                return GREEN_E_FAILED;
-        }
-        ret_green->n_sms = ret_part->sm.smCount;
-        ret_green->n_all = whole.sm.smCount;
-        return 0;
+        result = cu->cuDevSmResourceSplitByCount(ret_part, &n_parts, &whole, &rest, 0, n);
+        if (result == CUDA_SUCCESS && n_parts != 1)
+                result = CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+        green->n_sms = ret_part->sm.smCount;
+        green->n_all = whole.sm.smCount;
+        return green_check(green, "cuDevSmResourceSplitByCount", result);
 }
 
-static int green_enter(const Driver *cu, CUgreenCtx handle, Green *ret_green, char *why) {
+static int green_enter(const Driver *cu, CUgreenCtx handle, Green *green) {
         int r;
 
-        r = green_check(cu, cu->cuCtxFromGreenCtx(&ret_green->context, handle), "cuCtxFromGreenCtx",
-                        why);
+        r = green_check(green, "cuCtxFromGreenCtx", cu->cuCtxFromGreenCtx(&green->context, handle));
         if (r)
                 return r;
-        return green_check(cu, cu->cuCtxSetCurrent(ret_green->context), "cuCtxSetCurrent", why);
+        return green_check(green, "cuCtxSetCurrent", cu->cuCtxSetCurrent(green->context));
 }
 
-static int green_create(const Driver *cu, CUdevice device, CUdevResource *part, Green *ret_green,
-                        char *why) {
+static int green_create(const Driver *cu, CUdevice device, CUdevResource *part, Green *green) {
         CUdevResourceDesc desc;
         CUgreenCtx handle;
         int r;
 
-        r = green_check(cu, cu->cuDevResourceGenerateDesc(&desc, part, 1),
-                        "cuDevResourceGenerateDesc", why);
+        r = green_check(green, "cuDevResourceGenerateDesc",
+                        cu->cuDevResourceGenerateDesc(&desc, part, 1));
         if (r)
                 return r;
-        /* As for any worker's context; the primary context is made by the next call. */
-        r = green_check(cu,
+        /* As of any worker's context; cuGreenCtxCreate() makes the primary context with them. */
+        r = green_check(green, "cuDevicePrimaryCtxSetFlags",
                         cu->cuDevicePrimaryCtxSetFlags(device, CU_CTX_SCHED_AUTO |
-                                                                       CU_CTX_LMEM_RESIZE_TO_MAX),
-                        "cuDevicePrimaryCtxSetFlags", why);
+                                                                       CU_CTX_LMEM_RESIZE_TO_MAX));
         if (r)
                 return r;
-        r = green_check(cu,
-                        cu->cuGreenCtxCreate(&handle, desc, device, CU_GREEN_CTX_DEFAULT_STREAM),
-                        "cuGreenCtxCreate", why);
+        r = green_check(green, "cuGreenCtxCreate",
+                        cu->cuGreenCtxCreate(&handle, desc, device, CU_GREEN_CTX_DEFAULT_STREAM));
         if (r)
                 return r;
 
-        r = green_enter(cu, handle, ret_green, why);
+        r = green_enter(cu, handle, green);
         if (r)
                 (void)cu->cuGreenCtxDestroy(handle); /* and the primary context with it */
         return r;
 }
 
-int green_new(const Driver *cu, CUdevice device, Sms sms, Green *ret_green,
-              char ret_why[static GREEN_WHY]) {
-        const char *missing = green_missing(cu);
+int green_new(const Driver *cu, CUdevice device, Sms sms, Green *green) {
         CUdevResource part = {0};
-        Green green = {0};
         int r;
 
-        if (missing) {
-                snprintf(ret_why, GREEN_WHY, "the driver has no %s", missing);
-                return GREEN_E_FAILED;
-        }
-        r = green_split(cu, device, sms, &part, &green, ret_why);
+        r = green_find_calls(cu, green);
         if (r)
                 return r;
-        r = green_create(cu, device, &part, &green, ret_why);
+        r = green_split(cu, device, sms, &part, green);
         if (r)
                 return r;
-
-        *ret_green = green;
-        return 0;
+        return green_create(cu, device, &part, green);
 }

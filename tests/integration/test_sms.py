@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A share of a device's SMs (key sms): kernels of the user run on no more of them, on the CPU driver on no more host threads."""
+"""A share of a device's SMs (key sms): the user's kernels run on no more. On the CPU driver an SM is a thread."""
 
 import grp
 import math
 import os
 import pwd
+import re
 import subprocess
 
 import numpy
 import pytest
 
-from harness import place
+from harness import kernels, place
 from harness.client import Job, Out
 from harness.kernels import Gate, gate_job
-from harness import kernels
 from harness.messages import pb
 from harness.patience import until
 
@@ -78,9 +78,11 @@ def assert_is_share(n, n_all, part):
 @pytest.mark.root
 def test_a_class_has_its_share_and_others_have_all(start_gpuqd):
     nobody = pwd.getpwnam("nobody")
-    service = start_gpuqd(private=False, cpu_threads=THREADS, config=f"[class part]\ngroup = {group_of(nobody)}\nsms = 25%\n")
+    config = f"[class part]\ngroup = {group_of(nobody)}\nsms = 25%\n"
+    service = start_gpuqd(private=False, cpu_threads=THREADS, config=config)
     alice, member = service.connect(uid=ALICE), service.connect(uid=nobody.pw_uid)
     assert_is_share(sms_of(member), sms_of(alice), 0.25)
+    until(lambda: re.search(r"kernels use \d+ of \d+ SMs \(sms = 25%\)", service.log()), "the number of SMs in the log")
     assert {user.uid: user.sms for user in alice.status().users if user.uid} == {ALICE: "", nobody.pw_uid: "25%"}
     heading, *rows = [line.split() for line in service.run("status").stdout.splitlines()
                       if line.startswith(("USER", "nobody", str(ALICE)))]
@@ -98,7 +100,8 @@ def test_it_holds_however_a_kernel_is_launched(start_gpuqd):
     for _ in range(3):
         jobs = [client.submit(where_job(module, out, n_blocks=32)) for out in outs]
         assert {client.wait(job).state for job in jobs} == {pb.DONE}
-        assert_is_share(count(numpy.concatenate([out.array(numpy.uint32)[:64].reshape(-1, 2) for out in outs])), n_all, 0.5)
+        sms = numpy.concatenate([out.array(numpy.uint32)[:64].reshape(-1, 2) for out in outs])
+        assert_is_share(count(sms), n_all, 0.5)
 
 
 def test_a_number_of_sms_is_rounded_up(start_gpuqd):
@@ -110,9 +113,9 @@ def test_a_user_with_a_share_takes_no_spare(start_gpuqd):
     """Its context is made for all SMs."""
     daemon = start_gpuqd(cpu_threads=THREADS, spare_workers=1, config=f"[user {myself()}]\nsms = 25%\n")
     client = daemon.connect()
-    spare = until(lambda: [worker.pid for worker in client.status().workers if worker.state == "spare"], "a spare worker")
+    spare, = until(lambda: [worker.pid for worker in client.status().workers if worker.state == "spare"], "a spare")
     assert sms_of(client) <= (40 if place.on_gpu() else 2)
-    assert spare[0] not in [worker.pid for worker in client.status().workers if worker.state != "spare"]
+    assert spare not in [worker.pid for worker in client.status().workers if worker.state != "spare"]
 
 
 def test_the_express_worker_has_the_same_share(start_gpuqd):

@@ -109,6 +109,16 @@ def test_a_number_of_sms_is_rounded_up(start_gpuqd):
     assert 0 < sms_of(client) <= (8 if place.on_gpu() else 4)
 
 
+@pytest.mark.cpu
+def test_a_cooperative_grid_must_fit_on_them(start_gpuqd):
+    """A thread of the CPU driver takes 32 blocks of 64 threads at once."""
+    client = start_gpuqd(cpu_threads=THREADS, config=f"[user {myself()}]\nsms = 25%\n").connect()
+    module, out = client.load(SOURCE), client.arena(8 * 65)
+    client.run_well(Job().launch(module, "where", [Out(out)], 64, 64, cooperative=True))
+    refused = client.run(Job().launch(module, "where", [Out(out)], 65, 64, cooperative=True))
+    kernels.assert_failed(refused, pb.E_INVALID, "the user's share of the SMs can run 64 of them at once")
+
+
 def test_a_user_with_a_share_takes_no_spare(start_gpuqd):
     """Its context is made for all SMs."""
     daemon = start_gpuqd(cpu_threads=THREADS, spare_workers=1, config=f"[user {myself()}]\nsms = 25%\n")

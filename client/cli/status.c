@@ -201,18 +201,27 @@ static int status_write_workers(const StatusText *text) {
 
 /* ---- users ---------------------------------------------------------------------- */
 
+/* Few machines have users with a share of the SMs. */
+static bool status_has_sms(const gpuq_status *status) {
+        for (size_t i = 0; i < status->n_users; i++)
+                if (*status->users[i].sms)
+                        return true;
+        return false;
+}
+
 static int status_write_users(const StatusText *text) {
         static const TableColumn columns[] = {
                 {"USER", .shorten = true},    {"SHARE", .right = true},
                 {"RUNNING", .right = true},   {"WAITING", .right = true},
                 {"DONE", .right = true},      {"FAILED", .right = true},
                 {"CANCELLED", .right = true}, {"HOST MEM", .right = true},
-                {"DEV MEM", .right = true},
+                {"DEV MEM", .right = true},   {"SMS", .right = true},
         };
         _cleanup_(table_freep) Table *table = NULL;
+        bool has_sms = status_has_sms(text->status);
         int r;
 
-        r = table_new(columns, ARRAY_SIZE(columns), true, &table);
+        r = table_new(columns, ARRAY_SIZE(columns) - !has_sms, true, &table);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < text->status->n_users; i++) {
@@ -228,6 +237,8 @@ static int status_write_users(const StatusText *text) {
                 table_cell(table, "%" PRIu64, user->cancelled);
                 table_cell(table, "%s", human_bytes(user->arena_bytes).text);
                 table_cell(table, "%s", human_bytes(user->device_bytes).text);
+                if (has_sms)
+                        table_cell(table, "%s", *user->sms ? user->sms : "all");
         }
         return status_table(text, table);
 }

@@ -166,7 +166,6 @@ static int report_new_table(ReportOutput *output) {
 
         if (options->per != REPORT_PER_ALL)
                 columns[n++] = (TableColumn){periods[options->per]};
-        columns[n++] = (TableColumn){options->per == REPORT_PER_DAY ? "DAY" : "MONTH"};
         columns[n++] = (TableColumn){options->by == GPUQ_REPORT_BY_GROUP     ? "GROUP"
                                      : options->by == GPUQ_REPORT_BY_ACCOUNT ? "ACCOUNT"
                                                                              : "USER"};

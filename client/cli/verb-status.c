@@ -113,6 +113,7 @@ static void status_json_users(struct json_object *document, const gpuq_status *s
                 json_number(object, "failed", user->failed);
                 json_number(object, "cancelled", user->cancelled);
                 status_json_waited(object, user);
+                json_text(object, "sms", *user->sms ? user->sms : NULL);
         }
 }
 

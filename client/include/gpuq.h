@@ -822,6 +822,7 @@ typedef struct gpuq_user_status {
                                            * a restart of gpuqd, or if the user was idle for long */
         bool has_waited;                    /* jobs ended in the last minute */
         gpuq_spread waited;                 /* the time that each of these waited */
+        const char *sms; /* share of each device's SMs, as in gpuqd.conf, such as "25%"; "": all */
 } gpuq_user_status;
 
 /* A limit of gpuqd.conf. A key that ends in _bytes counts bytes, gpu_seconds counts seconds. */

@@ -35,6 +35,8 @@ typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUlinkState_st *CUlinkState;
+typedef struct CUgreenCtx_st *CUgreenCtx;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 
 typedef struct CUuuid_st {
         char bytes[16];
@@ -94,6 +96,8 @@ typedef enum cudaError_enum {
         CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
         CUDA_ERROR_EXTERNAL_DEVICE = 911,
         CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
+        CUDA_ERROR_INVALID_RESOURCE_TYPE = 914,
+        CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
         CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 
@@ -398,6 +402,30 @@ typedef enum CUjitInputType_enum {
         CU_JIT_INPUT_PTX = 1,
         CU_JIT_INPUT_FATBINARY = 2,
 } CUjitInputType;
+
+typedef enum CUgreenCtxCreate_flags_enum {
+        CU_GREEN_CTX_DEFAULT_STREAM = 1, /* always needed */
+} CUgreenCtxCreate_flags;
+
+typedef enum CUdevResourceType_enum {
+        CU_DEV_RESOURCE_TYPE_INVALID = 0,
+        CU_DEV_RESOURCE_TYPE_SM = 1,
+} CUdevResourceType;
+
+typedef struct CUdevSmResource_st {
+        unsigned int smCount;
+        unsigned int minSmPartitionSize; /* these two since CUDA 13.0; before, nothing is told */
+        unsigned int smCoscheduledAlignment;
+} CUdevSmResource;
+
+typedef struct CUdevResource_st {
+        CUdevResourceType type;
+        unsigned char _internal_padding[92];
+        union {
+                CUdevSmResource sm;
+                unsigned char _oversize[48];
+        };
+} CUdevResource;
 
 #ifdef __cplusplus
 }

@@ -2,8 +2,8 @@
 /*
  * Driver
  *
- * Fills the table by name. If a function is missing, loading fails, so callers need not check for
- * NULL.
+ * Fills the table by name. If a function is missing that is not optional, loading fails, so callers
+ * need not check for NULL.
  */
 #include "driver/driver.h"
 
@@ -35,6 +35,10 @@ static int driver_resolve(Driver *driver, const char *symbol, void *ret_pointer)
         return 0;
 }
 
+static void driver_look_up(Driver *driver, const char *symbol, void *ret_pointer) {
+        *(void **)ret_pointer = dlsym(driver->handle, symbol);
+}
+
 static int driver_fill(Driver *driver) {
         int r;
 
@@ -44,6 +48,10 @@ static int driver_fill(Driver *driver) {
                 return r;
         DRIVER_FUNCTIONS(DRIVER_RESOLVE)
 #undef DRIVER_RESOLVE
+
+#define DRIVER_LOOK_UP(name, symbol, arguments) driver_look_up(driver, #symbol, &driver->name);
+        DRIVER_OPTIONAL_FUNCTIONS(DRIVER_LOOK_UP)
+#undef DRIVER_LOOK_UP
 
         driver->cpu = dlsym(driver->handle, DRIVER_CPU_MARK) != NULL;
         return 0;

@@ -179,11 +179,29 @@
         X(cuLinkComplete, cuLinkComplete,                                                          \
           (CUlinkState state, void **ret_cubin, size_t *ret_size))                                 \
         X(cuLinkDestroy, cuLinkDestroy, (CUlinkState state))
+
+/* Functions that a driver may lack; then the member is NULL. */
+#define DRIVER_OPTIONAL_FUNCTIONS(X)                                                               \
+        /* a context with a part of the device's SMs, a green context */                           \
+        X(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2,                               \
+          (CUdevice device, unsigned int flags))                                                   \
+        X(cuDeviceGetDevResource, cuDeviceGetDevResource,                                          \
+          (CUdevice device, CUdevResource *ret_resource, CUdevResourceType type))                  \
+        X(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount,                                \
+          (CUdevResource *ret_parts, unsigned int *n_parts, const CUdevResource *whole,            \
+           CUdevResource *ret_rest, unsigned int flags, unsigned int n_least))                     \
+        X(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc,                                    \
+          (CUdevResourceDesc *ret_desc, CUdevResource *resources, unsigned int n_resources))       \
+        X(cuGreenCtxCreate, cuGreenCtxCreate,                                                      \
+          (CUgreenCtx *ret_green, CUdevResourceDesc desc, CUdevice device, unsigned int flags))    \
+        X(cuGreenCtxDestroy, cuGreenCtxDestroy, (CUgreenCtx green))                                \
+        X(cuCtxFromGreenCtx, cuCtxFromGreenCtx, (CUcontext *ret_context, CUgreenCtx green))
 /* clang-format on */
 
 #define DRIVER_MEMBER(name, symbol, arguments) CUresult(*name) arguments;
 typedef struct Driver {
         DRIVER_FUNCTIONS(DRIVER_MEMBER)
+        DRIVER_OPTIONAL_FUNCTIONS(DRIVER_MEMBER)
         void *handle; /* of dlopen() */
         bool cpu;     /* it is libgpuq-cpu.so */
 } Driver;

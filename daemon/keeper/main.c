@@ -14,6 +14,7 @@
 
 #include "keeper/identity.h"
 #include "keeper/keeper.h"
+#include "keeper/settings.h"
 #include "util/config-names.h"
 #include "util/footprint.h"
 #include "util/human.h"
@@ -82,6 +83,7 @@ static bool main_check_names(const Config *config) {
 static int main_check(const Options *options, const Config *config) {
         if (!main_check_names(config))
                 return EXIT_FAILURE;
+        settings_warn(config);
         if (options->config)
                 printf("%s: ok\n", options->config);
         else

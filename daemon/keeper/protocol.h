@@ -17,6 +17,8 @@
 
 #include <stdint.h>
 
+#include "util/sms.h"
+
 #define KEEPER_FD          3
 #define KEEPER_CONFIG_FD   4
 #define KEEPER_ACTIVITY_FD 5
@@ -67,6 +69,7 @@ typedef struct KeeperMessage {
         uint32_t device; /* SPAWN: index, unless text is its uuid */
         uint32_t probe;  /* SPAWN: 1: gpuqd-worker --probe, as worker_user */
         uint32_t spare;  /* SPAWN: 1: gpuqd-worker --spare; ASSIGN says whose it becomes */
+        Sms sms;         /* SPAWN: that kernels may use; not of a probe or a spare */
         int32_t pid;     /* SPAWNED */
         int32_t status;  /* EXITED */
         char text

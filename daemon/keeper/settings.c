@@ -15,12 +15,38 @@
 
 DEFINE_CLEANUP(Config, config_free)
 
+static bool settings_warn_sms(const ConfigLimits *limits, const char *kind, const char *name) {
+        char text[SMS_TEXT];
+
+        if (sms_are_all(limits->sms))
+                return false;
+        log_warning("[%s%s%s] sms = %s has no effect: with isolation = shared all users share each "
+                    "worker, whose kernels use all SMs",
+                    kind, *name ? " " : "", name, sms_text(limits->sms, text));
+        return true;
+}
+
+/* One line: a section that does not set the key has it from [gpuqd]. */
+void settings_warn(const Config *config) {
+        const ConfigUser *section;
+        bool is_told;
+
+        if (!config->isolation_shared)
+                return;
+        is_told = settings_warn_sms(&config->limits, "gpuqd", "");
+        for (section = config->users; section && !is_told; section = section->next)
+                is_told = settings_warn_sms(&section->limits, "user", section->name);
+        for (section = config->classes; section && !is_told; section = section->next)
+                is_told = settings_warn_sms(&section->limits, "class", section->name);
+}
+
 int settings_init(Settings *settings, Options *options, Config *config) {
         int r;
 
         r = config_seal(config, &settings->fd);
         if (r < 0)
                 return r;
+        settings_warn(config);
         settings->options = options;
         settings->config = config;
         return 0;
@@ -71,6 +97,7 @@ int settings_reload(Settings *settings, char **ret_error) {
                 return r;
 
         log_info("configuration reloaded: %s", *changes ? changes : "nothing changed");
+        settings_warn(config);
         closep(&settings->fd);
         settings->fd = fd;
         config_free(settings->config);

@@ -22,6 +22,8 @@ typedef struct Settings {
 
 /** settings_init() - @config: consumed on success. Return: 0 or a negative errno. */
 int settings_init(Settings *settings, Options *options, Config *config);
+/** settings_warn() - log what a valid configuration says that has no effect. */
+void settings_warn(const Config *config);
 /** settings_finish() - the struct itself is the caller's memory. */
 void settings_finish(Settings *settings);
 

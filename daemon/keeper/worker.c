@@ -149,6 +149,8 @@ static bool worker_is_uuid(const char text[static sizeof((KeeperMessage){}.text)
 
 static void worker_make_args(Words *args, const Config *config, const KeeperMessage *message,
                              const char *cache) {
+        char sms[SMS_TEXT];
+
         words_add(args, "gpuqd-worker");
         if (message->probe) {
                 words_add(args, "--probe");
@@ -182,6 +184,10 @@ static void worker_make_args(Words *args, const Config *config, const KeeperMess
         }
         if (message->spare)
                 words_add(args, "--spare");
+        if (!sms_are_all(message->sms)) {
+                words_add(args, "--sms");
+                words_add(args, "%s", sms_text(message->sms, sms));
+        }
         words_add(args, "--cache");
         words_add(args, "%s", cache);
         words_add(args, "--cache-bytes");
@@ -349,6 +355,9 @@ bool workers_spawn(Workers *workers, const Config *config, const KeeperMessage *
                 if (fds[i] < 0)
                         return false;
         if (message->spare > 1 || (message->spare && message->probe))
+                return false;
+        if (!sms_are_valid(message->sms) ||
+            (!sms_are_all(message->sms) && (message->spare || message->probe)))
                 return false;
         if (!worker_is_uuid(message->text) || workers_find_id(workers, message->id))
                 return false;

@@ -127,6 +127,10 @@ static bool parse_devices(const ConfigKey *key, const char *value, void *place) 
         return true;
 }
 
+static bool parse_sms(const ConfigKey *key, const char *value, void *place) {
+        return sms_parse(value, place);
+}
+
 static bool set_text(const char *value, void *place) {
         char *copy = NULL;
 
@@ -234,6 +238,12 @@ static char *format_devices(const void *place) {
         char text[CONFIG_DEVICES_TEXT];
 
         return strdup(config_devices_text(devices, text));
+}
+
+static char *format_sms(const void *place) {
+        char text[SMS_TEXT];
+
+        return strdup(sms_text(*(const Sms *)place, text));
 }
 
 /* No exponent, and just digits enough for the very same double. */
@@ -444,6 +454,8 @@ static const ConfigKey config_keys[] = {
         {LIMIT(devices), .what = "a list of devices", .parse = parse_devices,
          .format = format_devices, .allowed = "all, or numbers from 0 to 63 such as 0,2-3",
          .initial = "all"},
+        {LIMIT(sms), .what = "a share of the SMs", .parse = parse_sms, .format = format_sms,
+         .allowed = "all, 1% to 100%, or a number of SMs", .initial = "all"},
 };
 
 static const ConfigKey config_group = {

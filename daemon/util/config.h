@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "util/sms.h"
+
 typedef enum ConfigDriver {
         CONFIG_DRIVER_AUTO, /* CPU only where there is no NVIDIA device */
         CONFIG_DRIVER_GPU,
@@ -42,6 +44,7 @@ typedef struct ConfigLimits {
         uint64_t detached_bytes; /* of them */
         uint64_t gpu_seconds;    /* in a window of gpu_window_s, decaying; 0: no limit */
         uint64_t devices;        /* that jobs may use: bit n for device n; UINT64_MAX: all */
+        Sms sms;                 /* that kernels may use; not with isolation=shared */
 } ConfigLimits;
 
 /* Of a [user NAME] or a [class NAME] section. */

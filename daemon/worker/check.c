@@ -91,7 +91,7 @@ static int check_context(const Driver *driver, unsigned ordinal, Failure *failur
         int r;
 
         /* The context and its memory are not freed: the process ends. */
-        r = context_new(driver, ordinal, &context, failure);
+        r = context_new(driver, ordinal, (Sms){}, &context, failure);
         if (r < 0)
                 return failure_set(failure, GPUQ__V1__CODE__E_INTERNAL, "%s", strerror(-r));
         if (r)

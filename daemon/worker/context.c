@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/log.h"
 #include "worker/device.h"
+#include "worker/green.h"
 
 /* Bytes that the pool keeps when jobs end, so that later jobs find scratch without a system call. */
 #define CONTEXT_POOL_KEEP_BYTES (UINT64_C(64) << 20)
@@ -99,8 +101,9 @@ static void context_read_limits(Context *context) {
         if (limits->max_shared == 0)
                 limits->max_shared =
                         context_attribute(context, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-        limits->n_multiprocessors =
-                context_attribute(context, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+        if (!context->is_green)
+                limits->n_multiprocessors =
+                        context_attribute(context, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
         limits->cooperative = context_attribute(context, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
         if (context_attribute(context, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH))
                 limits->max_cluster = CONTEXT_CLUSTER_MAX;
@@ -161,7 +164,37 @@ static int context_read_granularity(Context *context, Failure *failure) {
         return context_check(context, result, "cuMemGetAllocationGranularity", failure);
 }
 
-static int context_create(Context *context, unsigned device, Failure *failure) {
+static void context_log_share(const Context *context, Sms sms, const Green *green) {
+        char share[SMS_TEXT], why[256];
+
+        sms_text(sms, share);
+        if (green->result == CUDA_SUCCESS)
+                log_info("kernels use %u of %u SMs (sms = %s)", green->n_sms, green->n_all, share);
+        else
+                log_warning("kernels use all SMs, although sms = %s: %s: %s", share, green->call,
+                            result_text(context->cu, green->result, why, sizeof(why)));
+}
+
+/* Return: whether there is one. */
+static bool context_create_green(Context *context, Sms sms) {
+        Green green = {0};
+        int r;
+
+        if (sms_are_all(sms))
+                return false;
+        r = green_new(context->cu, context->device, sms, &green);
+        if (r != GREEN_E_WHOLE)
+                context_log_share(context, sms, &green);
+        if (r)
+                return false;
+
+        context->context = green.context;
+        context->is_green = true;
+        context->limits.n_multiprocessors = green.n_sms;
+        return true;
+}
+
+static int context_create(Context *context, unsigned device, Sms sms, Failure *failure) {
         const Driver *cu = context->cu;
         int r;
 
@@ -173,6 +206,8 @@ static int context_create(Context *context, unsigned device, Failure *failure) {
         if (r)
                 return r;
 
+        if (context_create_green(context, sms))
+                return 0;
         /*
          * Local memory, once grown for a kernel, stays: shrinking and growing
          * it again would wait for every running kernel.
@@ -185,10 +220,10 @@ static int context_create(Context *context, unsigned device, Failure *failure) {
                 "cuCtxCreate", failure);
 }
 
-static int context_fill(Context *context, unsigned device, Failure *failure) {
+static int context_fill(Context *context, unsigned device, Sms sms, Failure *failure) {
         int r;
 
-        r = context_create(context, device, failure);
+        r = context_create(context, device, sms, failure);
         if (r)
                 return r;
 
@@ -206,7 +241,8 @@ static int context_fill(Context *context, unsigned device, Failure *failure) {
         return context_read_granularity(context, failure);
 }
 
-int context_new(const Driver *cu, unsigned device, Context **ret_context, Failure *failure) {
+int context_new(const Driver *cu, unsigned device, Sms sms, Context **ret_context,
+                Failure *failure) {
         _cleanup_(freep) Context *context = NULL;
         int r;
 
@@ -215,7 +251,7 @@ int context_new(const Driver *cu, unsigned device, Context **ret_context, Failur
                 return -ENOMEM;
 
         context->cu = cu;
-        r = context_fill(context, device, failure);
+        r = context_fill(context, device, sms, failure);
         if (r == FAILURE_E_FAULT)
                 return FAILURE_E_SET; /* there is no context yet that could be unusable */
         if (r)

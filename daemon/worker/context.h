@@ -13,15 +13,16 @@
 #include <stddef.h>
 
 #include "driver/driver.h"
+#include "util/sms.h"
 #include "worker/failure.h"
 
 typedef struct ContextLimits {
-        unsigned max_threads;  /* in a block */
-        unsigned max_block[3]; /* threads in each direction */
-        unsigned max_grid[3];  /* blocks in each direction */
-        size_t max_shared;     /* bytes in a block, opted in for */
-        unsigned n_multiprocessors;
-        unsigned max_cluster; /* blocks; 0: the device has no clusters */
+        unsigned max_threads;       /* in a block */
+        unsigned max_block[3];      /* threads in each direction */
+        unsigned max_grid[3];       /* blocks in each direction */
+        size_t max_shared;          /* bytes in a block, opted in for */
+        unsigned n_multiprocessors; /* of the context; of a green one fewer than the device has */
+        unsigned max_cluster;       /* blocks; 0: the device has no clusters */
         bool cooperative;
 } ContextLimits;
 
@@ -29,6 +30,7 @@ typedef struct Context {
         const Driver *cu;
         CUdevice device;
         CUcontext context;
+        bool is_green; /* green.h */
         CUmemoryPool pool;
         ContextLimits limits;
         int priority_least, priority_greatest;
@@ -39,14 +41,16 @@ typedef struct Context {
 
 /**
  * context_new() - cuInit and a context on a device, current in this thread
- * @cu: borrowed, outlives the context
+ * @cu:  borrowed, outlives the context
+ * @sms: that its kernels may use. If that is not possible, all, with a line in the log
  *
  * It is never freed and ends with the process: destroying a context whose kernel faulted or never ends
  * would hang.
  *
  * Return: 0, FAILURE_E_SET, or -ENOMEM.
  */
-int context_new(const Driver *cu, unsigned device, Context **ret_context, Failure *failure);
+int context_new(const Driver *cu, unsigned device, Sms sms, Context **ret_context,
+                Failure *failure);
 /** context_free_bytes() - of the device's memory; 0: unknown. */
 uint64_t context_free_bytes(const Context *context);
 /** context_properties() - of exportable memory on this device. */

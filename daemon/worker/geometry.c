@@ -145,11 +145,13 @@ static int geometry_check_cooperative(const ProgramLaunch *launch, const Context
                 return r;
         /* Divided, since three sizes of 32 bits can be more than 64. */
         if (launch->grid[0] > n_resident / grid_yz)
-                return failure_set(failure, GPUQ__V1__CODE__E_INVALID,
-                                   "kernel %s: the cooperative grid has %u x %u x %u blocks; the "
-                                   "device can run %u of them at once",
-                                   function->name, launch->grid[0], launch->grid[1],
-                                   launch->grid[2], n_resident);
+                return failure_set(
+                        failure, GPUQ__V1__CODE__E_INVALID,
+                        "kernel %s: the cooperative grid has %u x %u x %u blocks; %s can "
+                        "run %u of them at once",
+                        function->name, launch->grid[0], launch->grid[1], launch->grid[2],
+                        context->is_green ? "the user's share of the SMs" : "the device",
+                        n_resident);
         return 0;
 }
 

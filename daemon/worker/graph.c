@@ -286,7 +286,7 @@ void graphs_reserve(const Graphs *graphs, CUfunction function, void **params) {
 
         /* On the host no launch waits for memory, and this would cost 6,000 allocations at each
          * start. */
-        if (cu->cpu)
+        if (cu->cpu || graphs->context->is_green)
                 return;
         /* All graphs at once, because memory freed by one would serve the next. */
         for (size_t i = 0; i < ARRAY_SIZE(all) && result == CUDA_SUCCESS; ++i)

@@ -184,7 +184,7 @@ static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
         job_set_addresses(job, batch->way == BATCH_IN_PLACE);
         if (job->program->is_checked)
                 return issue_checked(issuer, batch, job, failure);
-        if (job->program->n_steps < 2)
+        if (job->program->n_steps < 2 || issuer->context->is_green)
                 return issue_singly(issuer, batch, job->program, failure);
 
         r = graphs_take(&issuer->graphs, job->program, batch->stream, &batch->graph, failure);

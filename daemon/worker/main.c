@@ -25,7 +25,7 @@ static const char usage[] =
         "                    [--cpu-devices N] [--cpu-threads N] [--cpu-broken FILE]\n"
         "                    [--cache DIR] [--cache-bytes N] [--compile-timeout SECONDS]\n"
         "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
-        "                    [--connections N] [--poll-us N]\n"
+        "                    [--connections N] [--poll-us N] [--sms all|N%|N]\n"
         "Started by gpuqd, not by hand: descriptors 3 to 5 are its channel to the supervisor.\n";
 
 static int parse_number(const char *text, unsigned *ret_number) {
@@ -94,6 +94,8 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                         return parse_number(value, &options->poll_us);
                 case 'P':
                         return parse_flag(value, &options->in_place);
+                case 'S':
+                        return sms_parse(value, &options->sms) ? 0 : -EINVAL;
                 default:
                         return -EINVAL;
         }
@@ -117,6 +119,7 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
                 {"in-place", required_argument, NULL, 'P'},
                 {"connections", required_argument, NULL, 'N'},
                 {"poll-us", required_argument, NULL, 'u'},
+                {"sms", required_argument, NULL, 'S'},
                 {0},
         };
         bool device = false;

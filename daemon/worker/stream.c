@@ -160,7 +160,7 @@ CUresult stream_launch(Streams *streams, Stream *stream, CUlaunchConfig *config,
 
         config->hStream = stream->stream;
         result = launcher_launch(&stream->launcher, streams->context->cu, config, function, params,
-                                 streams->n_graphs < LAUNCHER_MAX);
+                                 !streams->context->is_green && streams->n_graphs < LAUNCHER_MAX);
         streams->n_graphs += stream->launcher.n - n_graphs;
         return result;
 }

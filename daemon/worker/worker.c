@@ -419,7 +419,9 @@ static int worker_open_context(Worker *worker, Failure *failure) {
         r = worker_find_device(worker->options, &worker->driver, &worker->ordinal, failure);
         if (r)
                 return r;
-        r = context_new(worker->driver, worker->ordinal, &worker->context, failure);
+        r = context_new(worker->driver, worker->ordinal, worker->options->sms, &worker->context,
+                        failure);
+        output_forward(&worker->output); /* what that logged, which is no output of a kernel */
         if (r)
                 return r;
         return streams_init(&worker->streams, worker->context, failure);

@@ -26,6 +26,7 @@ typedef struct WorkerOptions {
         const char *uuid; /* NULL: by index; of a probe: the one device to check */
         bool probe;
         bool spare; /* its user becomes known later (spare.h) */
+        Sms sms;    /* that kernels may use */
         bool cpu;
         unsigned cpu_devices, cpu_threads;
         const char *cpu_broken; /* NULL: none is */

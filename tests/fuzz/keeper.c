@@ -247,6 +247,7 @@ static KeeperMessage play_message(size_t *ret_n_fds) {
         message.device = more & 2 ? 0 : (uint32_t)input_edge(input);
         message.probe = more / 4 % 2u;
         message.spare = more / 8 % 4u;
+        message.sms = (Sms){.n = more / 32 * 25u, .is_percent = more / 16 % 2u};
         play_text(message.text);
         return message;
 }

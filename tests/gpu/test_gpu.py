@@ -105,3 +105,46 @@ def test_a_cubin_is_loaded_as_it_is(client):
             data = client.array(numpy.zeros(10, numpy.int32))
             client.run_well(Job().launch(module, "add_one", [InOut(data), u64(10)], 1, 32))
             assert set(data.array(numpy.int32)) == {1}
+
+
+SMS = r"""
+extern "C" __global__ void where(unsigned int *sms)
+{
+        long long until = clock64() + 50000;
+        unsigned int sm;
+
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+        while (clock64() < until)
+                ;
+        if (threadIdx.x == 0)
+                sms[blockIdx.x] = sm;
+}
+"""
+
+
+@pytest.mark.root
+def test_kernels_of_users_with_a_share_of_the_sms_run_on_no_more(start_gpuqd):
+    """While kernels of others run on all of them. A driver without green contexts says so in the log, and this fails."""
+    alice, bob, carol = 23456, 23457, 23458
+    n_blocks, n_jobs = 4096, 20
+    daemon = start_gpuqd(private=False, config=f"[user {alice}]\nsms = 25%\n[user {bob}]\nsms = 16\n")
+    clients = {uid: daemon.connect(uid=uid) for uid in (alice, bob, carol)}
+    outs, jobs = {}, {}
+    for uid, client in clients.items():
+        module = client.load(SMS)
+        outs[uid] = [client.arena(4 * n_blocks) for _ in range(n_jobs)]
+        # Half of the jobs have two launches, which are a graph where there is no share.
+        jobs[uid] = [Job().launch(module, "where", [Out(out)], n_blocks, 256) for out in outs[uid]]
+        for job, out in zip(jobs[uid][::2], outs[uid][::2]):
+            job.launch(module, "where", [Out(out)], n_blocks, 256)
+    ids = {uid: client.submit(*jobs[uid]) for uid, client in clients.items()}
+    for uid, client in clients.items():
+        assert {client.wait(job).state for job in ids[uid]} == {pb.DONE}
+
+    seen = {uid: {sm for out in outs[uid] for sm in out.array(numpy.uint32).tolist()} for uid in clients}
+    n_all = len(seen[carol])
+    told = re.findall(r"kernels use (\d+) of (\d+) SMs \(sms = (25%|16)\)", daemon.log())
+    assert {share: int(n) for n, _, share in told} == {"25%": -(-n_all // 32) * 8, "16": 16}, daemon.log()
+    assert {int(whole) for _, whole, _ in told} == {n_all}
+    assert len(seen[alice]) <= -(-n_all // 32) * 8 and len(seen[bob]) <= 16
+    assert not [w for w in clients[carol].status().workers if w.uid in (alice, bob) and w.counters.graph_misses]

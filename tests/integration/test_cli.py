@@ -227,7 +227,7 @@ def test_status_as_tables_and_as_json(gpuqd):
     for user in status["users"]:
         assert set(user) == {"uid", "user", "weight", "share", "gpu_seconds", "sessions", "queued", "running",
                              "modules", "arena_bytes", "device_bytes", "usage_seconds", "window_seconds", "done", "failed",
-                             "cancelled", "waited_each_us"}
+                             "cancelled", "waited_each_us", "sms"}
 
 
 def test_status_has_how_long_jobs_waited(gpuqd, client):

@@ -126,6 +126,7 @@ static void status_fill_users(gpuq_status *to, const Gpuq__V1__Status *from, Blo
                         .cancelled = user->cancelled,
                         .has_waited = user->waited != NULL,
                         .waited = status_spread(user->waited),
+                        .sms = block_text(block, user->sms),
                 };
         }
 }

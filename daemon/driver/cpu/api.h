@@ -16,6 +16,7 @@ extern "C" {
 #define API_DECLARE(name, symbol, arguments)                                                       \
         __attribute__((visibility("default"))) CUresult symbol arguments;
 DRIVER_FUNCTIONS(API_DECLARE)
+DRIVER_OPTIONAL_FUNCTIONS(API_DECLARE)
 #undef API_DECLARE
 
 /* Tells driver_open() which library this is. */

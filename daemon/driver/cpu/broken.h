@@ -13,7 +13,7 @@
  *     DEVICE CODE    device DEVICE makes no context, and fails what runs on it
  *     KERNEL CODE    launches of the kernel of that name fail, and nothing else
  *     cuMemsetD8Async CODE
- *                    that call fails, and nothing else
+ *                    that call fails, and nothing else; so do the calls for green contexts
  *     DEVICE gone    a process that starts finds device DEVICE no more; those behind it move up
  *     DEVICE room:N  it takes N processes' contexts at once, each of which locks one of the files
  *                    NAME.0, NAME.1, ... beside this one, which is NAME

@@ -25,7 +25,7 @@ Context *context_free(Context *context) {
         return NULL;
 }
 
-Context *context_new(Device *device) {
+Context *context_new(Device *device, unsigned n_sms) {
         Context *context;
 
         context = calloc(1, sizeof(*context));
@@ -34,6 +34,7 @@ Context *context_new(Device *device) {
 
         context->magic = CONTEXT_MAGIC;
         context->device = device;
+        context->n_sms = n_sms;
         context->limits[CU_LIMIT_STACK_SIZE] = 1024;
         context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
         context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
@@ -89,6 +90,8 @@ void context_print(Context *context, const char *format, va_list arguments) {
 
 void context_add_engine(Context *context, Engine *engine) {
         pthread_mutex_lock(&context->lock);
+        engine->n_sms = context->n_sms;
+        engine->sm = context->n_engines++ % context->n_sms;
         LIST_INSERT_HEAD(&context->engines, engine, link);
         pthread_mutex_unlock(&context->lock);
 }

@@ -6,7 +6,8 @@
  * Context
  *
  * A CUDA context: streams with a host thread each, helper threads for large grids, modules, pools,
- * and what kernels printed. After the first fault the context runs nothing more, and every call
+ * and what kernels printed. A kernel runs on its stream's thread and on helpers, together no more than
+ * the context has SMs: all of the device's or, of a green context, a part of them. After the first fault the context runs nothing more, and every call
  * returns that fault, until the context is destroyed.
  *
  * One lock guards all of it. `progress` is signalled whenever something has ended.
@@ -34,11 +35,13 @@ typedef struct CUctx_st {
         pthread_cond_t progress;
         bool ending;
         unsigned n_threads; /* of streams and helpers, which refer to this */
+        unsigned n_sms;     /* host threads that a kernel may have */
 
         LIST_HEAD(, CUstream_st) streams;
         LIST_HEAD(, CUevent_st) events;
         LIST_HEAD(, CUmod_st) modules;
         LIST_HEAD(, Engine) engines; /* threads that may run kernels */
+        unsigned n_engines;          /* that were ever made */
         struct CUstream_st *null_stream;
 
         TAILQ_HEAD(, Launch) launches; /* with blocks left for helpers */
@@ -49,8 +52,10 @@ typedef struct CUctx_st {
         size_t limits[3]; /* by CUlimit */
 } Context;
 
-/** context_new() - NULL: no memory. */
-Context *context_new(Device *device);
+/** context_new() - @n_sms: host threads for each kernel. NULL: no memory. */
+Context *context_new(Device *device, unsigned n_sms);
+/** context_open() - context_new() for a call of the API, which may find the device broken or full. */
+CUresult context_open(Device *device, unsigned n_sms, Context **ret_context);
 /** context_free() - with no thread and no object left; NULL is fine. Return: NULL. */
 Context *context_free(Context *context);
 /** context_current() - the calling thread's context in any state; NULL: none. */

@@ -22,6 +22,25 @@
 #define CONTEXT_GREATEST  (-5)
 #define CONTEXT_FLAG_BITS 0xffu
 
+CUresult context_open(Device *device, unsigned n_sms, Context **ret_context) {
+        Context *context;
+        CUresult r;
+
+        r = broken_device(device->number);
+        if (r)
+                return r;
+        if (!broken_take_room(device->number))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+
+        fault_install(engine_end_kernel, engine_leave);
+        context = context_new(device, n_sms);
+        if (!context)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+
+        *ret_context = context;
+        return CUDA_SUCCESS;
+}
+
 CUresult cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice ordinal) {
         Device *device;
         CUresult r;
@@ -33,18 +52,11 @@ CUresult cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice ord
         device = device_find(ordinal);
         if (!device)
                 return CUDA_ERROR_INVALID_DEVICE;
-        r = broken_device(device->number);
+        r = context_open(device, device->n_threads, ret_context);
         if (r)
                 return r;
-        if (!broken_take_room(device->number))
-                return CUDA_ERROR_OUT_OF_MEMORY;
 
-        fault_install(engine_end_kernel, engine_leave);
-        context_set_current(context_new(device));
-        if (!context_current())
-                return CUDA_ERROR_OUT_OF_MEMORY;
-
-        *ret_context = context_current();
+        context_set_current(*ret_context);
         return CUDA_SUCCESS;
 }
 

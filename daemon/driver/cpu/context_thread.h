@@ -19,6 +19,7 @@ extern "C" {
 typedef struct Engine {
         struct CUctx_st *context;
         pthread_t thread;
+        unsigned sm, n_sms;      /* as kernels see it: which one, and of how many */
         LIST_ENTRY(Engine) link; /* context->engines */
 } Engine;
 
@@ -26,7 +27,7 @@ typedef struct Engine {
 int context_error(const struct CUctx_st *context);
 /** context_print() - add the output of a kernel. */
 void context_print(struct CUctx_st *context, const char *format, va_list arguments);
-/** context_add_engine() - a thread that a fault has to interrupt. */
+/** context_add_engine() - a thread that a fault has to interrupt. Sets its sm. */
 void context_add_engine(struct CUctx_st *context, Engine *engine);
 /** context_remove_engine() - undo context_add_engine(). */
 void context_remove_engine(struct CUctx_st *context, Engine *engine);

@@ -221,6 +221,8 @@ CUresult Machine::run_block(const EngineBlock &block_) {
         place->n_next = 0;
         place->n_threads = volume(block->block_dim);
         place->waited = 0;
+        place->sm = sm;
+        place->n_sms = n_sms;
         place->grid_words = block->grid_words;
 
         fiber->prepare(main_block);

@@ -61,6 +61,8 @@ static const struct {
               "the graph update was not performed because it included changes which violated "
               "constraints specific to instantiated graph update"),
         ERROR(ERROR_INVALID_CLUSTER_SIZE, "invalid cluster size"),
+        ERROR(ERROR_INVALID_RESOURCE_TYPE, "invalid resource type"),
+        ERROR(ERROR_INVALID_RESOURCE_CONFIGURATION, "invalid resource configuration"),
         ERROR(ERROR_UNKNOWN, "unknown error"),
 #undef ERROR
 };

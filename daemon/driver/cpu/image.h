@@ -66,6 +66,8 @@ typedef struct GpuqCpuPlace {
         uint32_t n_threads;
         uint32_t waited; /* some thread of this block has had to wait */
 
+        uint32_t sm, n_sms; /* the host thread, and how many a kernel of this context may have */
+
         void *grid_words; /* of a cooperative grid: 8 bytes of zeros for its barrier; or NULL */
 } GpuqCpuPlace;
 

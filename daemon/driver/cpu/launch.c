@@ -145,8 +145,8 @@ static void *launch_helper(void *argument) {
 static void launch_offer(Context *context, Launch *launch) {
         pthread_mutex_lock(&context->lock);
         TAILQ_INSERT_TAIL(&context->launches, launch, link);
-        /* The stream's own thread counts as one of the device's. */
-        if (!context->n_idle && context->n_helpers + 1 < context->device->n_threads &&
+        /* The stream's own thread counts as one of the context's. */
+        if (!context->n_idle && context->n_helpers + 1 < context->n_sms &&
             context_thread_start(context, launch_helper, context) == 0)
                 context->n_helpers++;
         pthread_cond_broadcast(&context->offered);
@@ -285,7 +285,7 @@ static CUresult launch_check_cooperative(Function *function, const LaunchShape *
         if (r)
                 return r;
 
-        return n > (uint64_t)n_each * function->module->context->device->n_threads
+        return n > (uint64_t)n_each * function->module->context->n_sms
                        ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
                        : CUDA_SUCCESS;
 }

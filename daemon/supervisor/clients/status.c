@@ -122,6 +122,17 @@ static void report_user_status(const User *user, double total, uint64_t now_ns,
         to->cancelled = user->totals.n_cancelled;
 }
 
+/* As in gpuqd.conf; "": all, or no memory for the text. */
+static char *report_sms(ReportStatus *report, const User *user) {
+        Sms sms = user->person->limits.sms;
+        char *text;
+
+        if (sms_are_all(sms) || report->engine->config->isolation_shared)
+                return "";
+        text = report_take(report, SMS_TEXT, 1);
+        return text ? (char *)sms_text(sms, text) : "";
+}
+
 static int report_users(ReportStatus *report) {
         size_t n = HASH_COUNT(report->engine->users), i = 0;
         Gpuq__V1__UserStatus *users = report_take(report, n, sizeof(*users));
@@ -138,6 +149,7 @@ static int report_users(ReportStatus *report) {
         for (user = report->engine->users; user; user = user->hh.next, ++i) {
                 report_user_status(user, total, now_ns, &users[i]);
                 users[i].waited = report_waits(user, now_ns, &spreads[i]);
+                users[i].sms = report_sms(report, user);
                 list[i] = &users[i];
                 report->status.queued += user->n_waiting;
                 report->status.running += user->n_running;

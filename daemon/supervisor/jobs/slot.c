@@ -74,12 +74,25 @@ Slot *slot_get(Engine *engine, const User *user, Device *device) {
         return slot;
 }
 
-Failure *slot_charge_worker(const Slot *slot, UserCharge *charge) {
+/* NULL: its domain is all users. */
+static User *slot_user(const Slot *slot) {
         const Engine *engine = slot->engine;
         User *user = NULL;
 
         if (!engine->config->isolation_shared)
                 HASH_FIND(hh, engine->users, &slot->key.domain, sizeof(slot->key.domain), user);
+        return user;
+}
+
+Sms slot_sms(const Slot *slot) {
+        const User *user = slot_user(slot);
+
+        return user ? user->person->limits.sms : (Sms){};
+}
+
+Failure *slot_charge_worker(const Slot *slot, UserCharge *charge) {
+        User *user = slot_user(slot);
+
         if (!user || user_charge(user, charge, USER_WORKERS, 1) == 0)
                 return NULL;
         return user_quota_failure(user, USER_WORKERS, 1);

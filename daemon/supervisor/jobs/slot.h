@@ -66,6 +66,8 @@ struct Slot {
 
 /** slot_charge_worker() - before it gets an executor, with that one's charge. Return: NULL, or why there may be none now. */
 Failure *slot_charge_worker(const Slot *slot, UserCharge *charge);
+/** slot_sms() - the share of the SMs that the kernels of its next worker may use. */
+Sms slot_sms(const Slot *slot);
 /** slot_lose_executor() - it has no main executor any more. */
 void slot_lose_executor(Slot *slot);
 /** slot_find() - Return: the slot, or NULL. */

@@ -98,6 +98,8 @@ void spares_restart(Workers *workers) {
 Worker *spares_take(Workers *workers, Slot *slot) {
         Worker *worker, *best = NULL;
 
+        if (!sms_are_all(slot_sms(slot)))
+                return NULL;
         for (worker = workers->table; worker; worker = worker->hh.next)
                 if (spare_is_free(worker) && worker->executor.device == slot->device &&
                     (!best || worker->state > best->state))

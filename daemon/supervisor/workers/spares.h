@@ -9,6 +9,9 @@
  * (worker/spare.h). The next slot that needs a worker gets one, which takes milliseconds instead of
  * the time to make a context. A spare belongs to nobody and is charged to nobody.
  *
+ * A context is made for all SMs of the device or for a part of them, so a user with a share (sms in
+ * gpuqd.conf) gets no spare.
+ *
  * One starts only while no other worker of the device is starting, and SPARES_LATER_NS after one was
  * taken: the driver makes contexts and serves other processes in turns, and the first job comes now.
  * A spare ends if the device is drained, if too little of the device's memory is free, or for a

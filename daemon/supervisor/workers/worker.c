@@ -97,6 +97,7 @@ static int worker_spawn(Worker *worker, const int fds[static CHANNEL_N_FDS]) {
                 .device = worker->executor.device ? worker->executor.device->index : 0,
                 .probe = worker_is_probe(worker),
                 .spare = worker->is_spare,
+                .sms = worker->sms,
         };
         const Device *device = worker->check ? worker->check : worker->executor.device;
 
@@ -115,6 +116,7 @@ static Worker *worker_alloc(Workers *workers, Slot *slot, Device *device) {
         executor_init(&worker->executor, workers->engine, ++workers->last_id, slot, device);
         worker->workers = workers;
         worker->domain = slot ? slot->key.domain : 0;
+        worker->sms = slot ? slot_sms(slot) : (Sms){};
         worker->cause = FAULT_CRASH;
         worker->is_awake = true;
         worker->budget = WORKER_TURN_BYTES;

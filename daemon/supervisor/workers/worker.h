@@ -77,6 +77,7 @@ struct Worker {
         Workers *workers;
         Device *check; /* of a probe: the one device it checks */
         uint32_t domain;
+        Sms sms;           /* that its kernels may use, since its start */
         UT_hash_handle hh; /* workers->table */
 
         WorkerState state;

@@ -137,6 +137,10 @@ static void workers_check_idle(Worker *worker, uint64_t now_ns) {
         if (executor->device && !health_takes_jobs(&executor->device->health))
                 idle_ns = 0;
 
+        /* Its user has another share of the SMs now, which only a new context can have. */
+        if (executor->slot && !sms_are_equal(worker->sms, slot_sms(executor->slot)))
+                idle_ns = 0;
+
         if (provision_is_idle(executor) && now_ns - executor->idle_ns > idle_ns)
                 worker_stop(worker);
 }

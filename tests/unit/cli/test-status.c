@@ -46,8 +46,9 @@ static gpuq_user_status users[] = {
          .failed = 4321,
          .cancelled = 98,
          .arena_bytes = 5 * GIB,
-         .device_bytes = 3 * GIB},
-        {.uid = 2, .user = "bob", .share = 0.25},
+         .device_bytes = 3 * GIB,
+         .sms = ""},
+        {.uid = 2, .user = "bob", .share = 0.25, .sms = ""},
 };
 
 static gpuq_user_limit limits[] = {
@@ -150,6 +151,20 @@ static void users_show_share_jobs_and_memory(void **state) {
         free(text);
 }
 
+static void a_share_of_the_sms_has_a_column_if_a_user_has_one(void **state) {
+        char *text = written(&whole, false, 0);
+
+        assert_null(strstr(text, "SMS"));
+        free(text);
+        users[1].sms = "25%";
+        text = written(&whole, false, 0);
+        users[1].sms = "";
+        assert_text_has(text, " SMS\n");
+        assert_text_has(text, "5.00 GiB 3.00 GiB all\n");
+        assert_line(text, "bob ", "bob 25% 0 0 0 0 0 0 B 0 B 25%");
+        free(text);
+}
+
 static void limits_show_what_is_left_of_each(void **state) {
         char *text = written(&whole, false, 0);
 
@@ -223,6 +238,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(devices_show_memory_and_what_runs),
                 cmocka_unit_test(users_show_share_jobs_and_memory),
+                cmocka_unit_test(a_share_of_the_sms_has_a_column_if_a_user_has_one),
                 cmocka_unit_test(limits_show_what_is_left_of_each),
                 cmocka_unit_test(limits_that_others_do_not_use_are_not_shown),
                 cmocka_unit_test(counters_and_others_are_for_verbose),

@@ -39,6 +39,25 @@ extern "C" __global__ void where(uint3 *threads, uint3 *blocks) {
         blocks[i] = blockIdx;
 }
 
+// Each block waits until @want of them run at once, but no longer than @patience_ns.
+extern "C" __global__ void crowd(unsigned *inside, unsigned *most, unsigned want, long long patience_ns) {
+        long long until = clock64() + patience_ns;
+
+        atomicMax(most, atomicAdd(inside, 1u) + 1);
+        while (*(volatile unsigned *)most < want && clock64() < until)
+                __nanosleep(1000);
+        atomicSub(inside, 1u);
+}
+
+// Of each block: the SM that it runs on, and how many there are.
+extern "C" __global__ void which_sm(uint2 *sms) {
+        uint2 sm;
+
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(sm.x));
+        asm volatile("mov.u32 %0, %%nsmid;" : "=r"(sm.y));
+        sms[blockIdx.x] = sm;
+}
+
 extern "C" __global__ void sum_static(const float *x, float *sums) {
         __shared__ float part[256];
         unsigned t = threadIdx.x;

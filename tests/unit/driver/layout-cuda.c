@@ -25,3 +25,4 @@ CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device);
         _Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult(*) arguments),     \
                        #name " has other arguments in cuda.h");
 DRIVER_FUNCTIONS(SAME)
+DRIVER_OPTIONAL_FUNCTIONS(SAME)

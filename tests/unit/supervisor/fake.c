@@ -150,6 +150,7 @@ static void keeper_spawn(Fake *fake, const KeeperMessage *message, const int *fd
                         .uid = message->uid,
                         .device = message->device,
                         .is_spare = message->spare,
+                        .sms = message->sms,
                         .is_lax = fake->is_lax,
                 };
                 fake->n_spawned++;

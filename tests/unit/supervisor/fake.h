@@ -46,6 +46,7 @@ typedef struct FakeWorker {
         bool is_killed;
         bool is_ended;
         bool is_spare; /* it has no user yet */
+        Sms sms;       /* that its kernels may use */
         bool is_lax;   /* as of its Fake */
 } FakeWorker;
 

@@ -84,6 +84,23 @@ static void a_spare_that_still_starts_is_taken_too(void **state) {
         close_all(client);
 }
 
+/* Its context is made for all SMs. */
+static void a_user_with_a_share_of_the_sms_gets_no_spare(void **state) {
+        char *settings[] = {"spare_workers=1", "sms=25%", NULL};
+        Fake *fake = fake_new(1, settings);
+        FakeClient *client;
+
+        tick(fake);
+        assert_int_equal(spares_of(fake), 1);
+        assert_true(sms_are_all(fake->workers[0].sms));
+        client = fake_client(fake, FAKE_UID);
+        run_one(client, 1, 1);
+        assert_int_equal(spares_of(fake), 1);
+        assert_int_equal(fake->workers[1].uid, FAKE_UID);
+        assert_true(sms_are_equal(fake->workers[1].sms, (Sms){.n = 25, .is_percent = true}));
+        close_all(client);
+}
+
 static void after_a_fault_the_next_job_gets_the_spare(void **state) {
         Fake *fake = fake_new(1, one_spare);
         FakeClient *client = fake_client(fake, FAKE_UID);
@@ -206,6 +223,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_first_job_of_a_user_gets_the_spare),
                 cmocka_unit_test(a_spare_that_still_starts_is_taken_too),
+                cmocka_unit_test(a_user_with_a_share_of_the_sms_gets_no_spare),
                 cmocka_unit_test(after_a_fault_the_next_job_gets_the_spare),
                 cmocka_unit_test(without_a_spare_a_worker_starts),
                 cmocka_unit_test(a_spare_that_dies_as_it_is_taken_costs_no_job),

@@ -123,7 +123,7 @@ static void every_key_is_read(void **state) {
                 "express = no\ncoalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = 5\n"
                 "compile_timeout_s = 6\n"
                 "weight = 0.5\nsessions = 7\njobs = 8\narena_bytes = 3G\ndevice_bytes = 2t\n"
-                "modules = 10\ngpu_seconds = 11\ndevices = 0,2-3,63",
+                "modules = 10\ngpu_seconds = 11\ndevices = 0,2-3,63\nsms = 25%",
                 NULL);
 
         assert_string_equal(config->socket, "/tmp/s");
@@ -156,6 +156,7 @@ static void every_key_is_read(void **state) {
         assert_int_equal(config->limits.modules, 10);
         assert_int_equal(config->limits.gpu_seconds, 11);
         assert_int_equal(config->limits.devices, 1ull << 63 | 0xd);
+        assert_true(sms_are_equal(config->limits.sms, (Sms){.n = 25, .is_percent = true}));
         config_free(config);
 }
 
@@ -199,6 +200,8 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                                              "allowed: all, or numbers from 0 to 63 such as 0,2-3"},
                 {"[gpuqd]\ndevices = 1,\n", "gpuqd.conf:2: devices = 1,: not a list of devices; "
                                             "allowed: all, or numbers from 0 to 63 such as 0,2-3"},
+                {"[class a]\nsms = 25 %\n", "gpuqd.conf:2: sms = 25 %: not a share of the SMs; "
+                                            "allowed: all, 1% to 100%, or a number of SMs"},
                 {"[gpuqd]\nsocket = here\n", "gpuqd.conf:2: socket = here: not a socket's path; "
                                              "allowed: an absolute path, 107 bytes at "
                                              "most"},
@@ -218,14 +221,14 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                 {"[user a]\nsocket = /x\n",
                  "gpuqd.conf:2: unknown key socket in a [user NAME] section; allowed: "
                  "weight, sessions, jobs, queued_bytes, arena_bytes, "
-                 "device_bytes, modules, detached_jobs, detached_bytes, gpu_seconds, devices"},
+                 "device_bytes, modules, detached_jobs, detached_bytes, gpu_seconds, devices, sms"},
                 {"[class a]\njobs = 1\n", "gpuqd.conf: [class a] has no group; add group = NAME"},
                 {"[class a]\ngroup = b c\n",
                  "gpuqd.conf:2: group = b c: not a group; allowed: one name"},
                 {"[user a]\ngroup = b\n",
                  "gpuqd.conf:2: unknown key group in a [user NAME] section; allowed: weight, "
                  "sessions, jobs, queued_bytes, arena_bytes, device_bytes, modules, detached_jobs, "
-                 "detached_bytes, gpu_seconds, devices"},
+                 "detached_bytes, gpu_seconds, devices, sms"},
                 {"[user a]\nmodules = x\n",
                  "gpuqd.conf:2: modules = x: not a number in this range; allowed: 1 to 1000000"},
                 {"wrong\n[gpuqd]\njobs = x\n",
@@ -452,13 +455,14 @@ static void sealed_configuration_is_read_back_whole(void **state) {
                       "[user alice]\nweight = 0.001\ndevice_bytes = 1K\n"
                       "[user 1234]\nweight = 333.333333\nsessions = 1\njobs = 2\n"
                       "arena_bytes = unlimited\nmodules = 3\ngpu_seconds = 4\ndevices = 1,4-6\n"
-                      "[class a]\ngroup = g\njobs = 77\n",
+                      "[class a]\ngroup = g\njobs = 77\nsms = 32\n",
                       settings);
         read = seal_and_unseal(config);
         assert_same(config, read);
         assert_string_equal(read->classes->name, "a");
         assert_string_equal(read->classes->group, "g");
         assert_int_equal(read->classes->limits.jobs, 77);
+        assert_true(sms_are_equal(read->classes->limits.sms, (Sms){.n = 32}));
         assert_null(read->classes->next);
         assert_null(read->admission.admin_group);
         assert_string_equal(read->admission.allow_groups, "a ; b\nc");
@@ -569,6 +573,8 @@ static void changes_of_sections_are_described(void **state) {
                        "[user anna] removed");
         assert_changes("[class a]\ngroup = g\n", "[class a]\ngroup = h\n",
                        "[class a] group g -> h");
+        assert_changes("[class a]\ngroup = g\nsms = 25%\n", "[class a]\ngroup = g\nsms = 100%\n",
+                       "[class a] sms 25% -> all");
         assert_changes("[class a]\ngroup = g\n[class b]\ngroup = h\n",
                        "[class b]\ngroup = h\n[class a]\ngroup = g\n", "order of the classes");
         assert_changes("[gpuqd]\njobs = 7\n[user anna]\nmodules = 1\n",

@@ -117,7 +117,7 @@ class UserStatus(ctypes.Structure):
                 ("gpu_seconds", c_double), ("sessions", c_uint), ("queued", c_uint), ("running", c_uint),
                 ("modules", c_uint), ("arena_bytes", c_uint64), ("device_bytes", c_uint64),
                 ("usage_seconds", c_double), ("window_seconds", c_double), ("done", c_uint64), ("failed", c_uint64),
-                ("cancelled", c_uint64), ("has_waited", c_bool), ("waited", Spread)]
+                ("cancelled", c_uint64), ("has_waited", c_bool), ("waited", Spread), ("sms", c_char_p)]
 
 
 class UserLimit(ctypes.Structure):

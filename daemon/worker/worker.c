@@ -542,14 +542,16 @@ static void worker_say_ready(Worker *worker, const Failure *failure) {
  * Not earlier: libcuda, which may start a setuid program, has its context now. Not later: nothing of a
  * client's has come yet. What a spare starts gets no rights beyond its own, so it cannot do without.
  */
-static int worker_give_up_calls(SandboxRole role) {
+static int worker_give_up_calls(Worker *worker, SandboxRole role) {
         int r;
 
         if (role == SANDBOX_SPARE && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return -errno;
         r = sandbox_enter(role);
-        if (r < 0)
+        if (r < 0) {
                 log_warning("runs without a filter of system calls: %s", strerror(-r));
+                output_forward(&worker->output); /* it is no job's */
+        }
         return 0;
 }
 
@@ -569,7 +571,7 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
         if (r == 0)
                 r = worker_open_context(&worker, &failure);
         if (r == 0)
-                r = worker_give_up_calls(options->spare ? SANDBOX_SPARE : SANDBOX_WORKER);
+                r = worker_give_up_calls(&worker, options->spare ? SANDBOX_SPARE : SANDBOX_WORKER);
         if (r == 0)
                 r = worker_start_loop(&worker);
         if (r == 0)
@@ -588,7 +590,7 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
         }
         if (options->spare) {
                 worker_await_user(&worker);
-                (void)worker_give_up_calls(SANDBOX_WORKER);
+                (void)worker_give_up_calls(&worker, SANDBOX_WORKER);
                 worker_say_ready(&worker, &failure);
         }
         worker_loop(&worker);

@@ -19,6 +19,18 @@
  * looked for by a traced process, and a report's symbols by another program.
  */
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANDBOX_IS_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_IS_SANITIZED 1
+#endif
+#ifndef SANDBOX_IS_SANITIZED
+#define SANDBOX_IS_SANITIZED 0
+#endif
+
 typedef enum SandboxRole {
         SANDBOX_SUPERVISOR, /* also starts no process and no program, and does not change its user */
         SANDBOX_WORKER, /* also does not change its user; it starts the compiler, which inherits */
@@ -30,7 +42,7 @@ typedef enum SandboxRole {
  *
  * Call after the last change of uid, except for SANDBOX_SPARE.
  *
- * Return: 0, or a negative errno: nothing was given up, for example because the kernel has no seccomp.
+ * Return: 0, or a negative errno: no call was given up, for example because the kernel has no seccomp.
  */
 int sandbox_enter(SandboxRole role);
 

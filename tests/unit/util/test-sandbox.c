@@ -30,12 +30,6 @@
 #include "util/macro.h"
 #include "util/sandbox.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
-
 #define CANNOT_ENTER 99
 
 typedef struct Call {
@@ -160,7 +154,7 @@ static int count_wrong_for_all(void) {
         pthread_t thread;
 
         n_wrong += count_refused(allowed_for_all, ARRAY_SIZE(allowed_for_all));
-        if (!IS_SANITIZED)
+        if (!SANDBOX_IS_SANITIZED)
                 n_wrong += count_allowed(tracing, ARRAY_SIZE(tracing));
         if (pthread_create(&thread, NULL, count_in_thread, &of_thread) == 0)
                 pthread_join(thread, NULL);
@@ -186,7 +180,7 @@ static int wrong_in_supervisor(void) {
         int n_wrong = count_wrong_for_all();
 
         n_wrong += count_allowed(other_users, ARRAY_SIZE(other_users));
-        if (!IS_SANITIZED)
+        if (!SANDBOX_IS_SANITIZED)
                 n_wrong += count_allowed(processes, ARRAY_SIZE(processes));
         return n_wrong;
 }

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sandbox-filters.h"
+#include "sandbox-filters.inc"
 #include "util/macro.h"
 
 /* The kernel only reads it; its type does not say so. */

@@ -115,6 +115,9 @@ def test_each_part_has_its_user_and_no_right_too_many(machine):
     assert capabilities(only(machine, "gpuqd")) == (allowed, True)
     assert capabilities(only(machine, "gpuqd-supervisor")) == (0, True)
     assert {capabilities(pid) for pid in workers(machine) if processes.uid(pid) == USER} == {(0, True)}
+    n_of_unit = processes.n_filters(only(machine, "gpuqd"))
+    for pid in only(machine, "gpuqd-supervisor"), *workers(machine):
+        assert processes.n_filters(pid) > n_of_unit > 0
 
 
 def can_read_kernel_log():

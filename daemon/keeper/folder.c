@@ -143,14 +143,14 @@ static int folder_make(int parent, const char *name, uid_t uid) {
         return r;
 }
 
-/* Also what we left open when we were killed. */
+/* Also what we left open when we were killed. First the mode: others may look meanwhile. */
 static int folder_close_to_us(int parent, const char *name, uid_t uid, gid_t gid, struct stat *st) {
         _cleanup_(closep) int fd = -1;
         int r = folder_act_as(uid, gid);
 
         if (r == 0) {
                 fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-                if (fd < 0 || fchown(fd, (uid_t)-1, gid) < 0 || fchmod(fd, 0700) < 0 ||
+                if (fd < 0 || fchmod(fd, 0700) < 0 || fchown(fd, (uid_t)-1, gid) < 0 ||
                     fstat(fd, st) < 0)
                         r = -errno;
         }

@@ -119,7 +119,7 @@ def find_header(path, name, files):
         found = os.path.normpath(os.path.join(folder, name))
         if found in files:
             return found
-    return name if re.fullmatch(r'proto/\w+\.pb-c\.h|builtin\.inc', name) else None # generated
+    return name if re.fullmatch(r'proto/\w+\.pb-c\.h|(builtin|sandbox-filters)\.inc', name) else None # generated
 
 
 def includes_of(text):

@@ -21,7 +21,7 @@ level=${1:-build}
 
 packages="build-essential meson ninja-build pkg-config protobuf-c-compiler protobuf-compiler clang
         libprotobuf-c-dev libuv1-dev libsystemd-dev libinih-dev libjson-c-dev libsmartcols-dev uthash-dev
-        libboost-context-dev libgcrypt20-dev libsqlite3-dev libsubid-dev"
+        libboost-context-dev libgcrypt20-dev libsqlite3-dev libsubid-dev libseccomp-dev"
 test_packages="libcmocka-dev systemd util-linux python3 python3-pytest python3-pytest-xdist python3-numpy python3-protobuf
         python3-prometheus-client"
 ci_packages="clang-format clang-tidy libclang-rt-dev prometheus nodejs python3-pip python3-venv munge slurmctld slurmd slurm-client"

@@ -7,7 +7,8 @@
  *
  * Three kinds of folders. Below cache_dir, which only gpuqd may write: the compile cache of each
  * uid, and an empty folder that keeps workers away from any MPS daemon. Below state_dir: the
- * supervisor's folders for detached jobs and for the history.
+ * supervisor's folders for detached jobs and for the history. A folder of another user is made as that
+ * user, so call these where no other thread makes files: in a child that is to become a process.
  */
 
 #include <sys/types.h>

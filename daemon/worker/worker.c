@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "util/log.h"
+#include "util/sandbox.h"
 #include "worker/device.h"
 #include "worker/report.h"
 #include "worker/spare.h"
@@ -539,6 +540,23 @@ static void worker_say_ready(Worker *worker, const Failure *failure) {
         worker_check_sent(worker, report_ready(&worker->outbox, n_free, failure));
 }
 
+/*
+ * Not earlier: libcuda, which may start a setuid program, has its context now. Not later: nothing of a
+ * client's has come yet. What a spare starts gets no rights beyond its own, so it cannot do without.
+ */
+static int worker_give_up_calls(Worker *worker, SandboxRole role) {
+        int r;
+
+        if (role == SANDBOX_SPARE && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return -errno;
+        r = sandbox_enter(role);
+        if (r < 0) {
+                log_warning("runs without a filter of system calls: %s", strerror(-r));
+                output_forward(&worker->output); /* it is no job's */
+        }
+        return 0;
+}
+
 int worker_run(const WorkerOptions *options, Channel *channel) {
         static Worker worker;
         Failure failure = {0};
@@ -554,10 +572,8 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
                 failure_set(&failure, GPUQ__V1__CODE__E_INTERNAL, "stdout: %s", strerror(-r));
         if (r == 0)
                 r = worker_open_context(&worker, &failure);
-        /* What a spare starts gets no rights beyond its own. libcuda, which may start a setuid program,
-         * has its context now. */
-        if (r == 0 && options->spare && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                r = -errno;
+        if (r == 0)
+                r = worker_give_up_calls(&worker, options->spare ? SANDBOX_SPARE : SANDBOX_WORKER);
         if (r == 0)
                 r = worker_start_loop(&worker);
         if (r == 0)
@@ -576,6 +592,7 @@ int worker_run(const WorkerOptions *options, Channel *channel) {
         }
         if (options->spare) {
                 worker_await_user(&worker);
+                (void)worker_give_up_calls(&worker, SANDBOX_WORKER);
                 worker_say_ready(&worker, &failure);
         }
         worker_loop(&worker);

@@ -86,6 +86,16 @@ def named(pid, wanted):
     return [child for child in descendants(pid) if name(child) == wanted]
 
 
+def n_filters(pid):
+    """Of system calls (seccomp). All of its threads have as many."""
+    found = set()
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it may end meanwhile
+            found.add(int((task / "status").read_text().split("Seccomp_filters:")[1].split()[0]))
+    (number,) = found
+    return number
+
+
 def is_users_worker(pid):
     """One that does not only look at devices. Of what is about to run, or has just ended, there are no arguments."""
     return name(pid) == "gpuqd-worker" and len(words := command(pid)) > 1 and "--probe" not in words

@@ -8,7 +8,7 @@ import sys
 import numpy
 import pytest
 
-from harness import kernels, limits, place
+from harness import kernels, limits, place, processes
 from harness.client import In, InOut, Job, Out, u64
 from harness.kernels import copy_job
 from harness.messages import pb
@@ -21,12 +21,21 @@ pytestmark = [
 
 
 @pytest.fixture
-def gpuqd(start_gpuqd, monkeypatch):
-    """Under the unit's limits from its first instruction."""
+def start_limited(start_gpuqd, monkeypatch):
+    """Starts a daemon under the unit's limits from its first instruction."""
     from harness.daemon import Daemon
     start = Daemon.start
-    monkeypatch.setattr(Daemon, "start", lambda daemon: start(daemon, preexec_fn=limits.limiter()))
-    return start_gpuqd(cache_dir=None)
+
+    def start_limited(**options):
+        monkeypatch.setattr(Daemon, "start", lambda daemon: start(daemon, preexec_fn=limits.limiter(**options)))
+        return start_gpuqd(cache_dir=None)
+
+    return start_limited
+
+
+@pytest.fixture
+def gpuqd(start_limited):
+    return start_limited()
 
 
 FORBIDDEN = """
@@ -51,6 +60,21 @@ def test_source_is_compiled_and_runs(gpuqd, client):
     source, target = client.array(numpy.arange(100, dtype=numpy.int32)), client.arena(400)
     client.run_well(copy_job(module, source, target, 100))
     assert target.array(numpy.int32).tolist() == list(range(100))
+
+
+def test_supervisor_and_worker_have_filters_of_their_own_besides(gpuqd, client):
+    client.run_well(Job().fill(client.arena(64), 64, 0x11))
+    n_of_keeper = processes.n_filters(gpuqd.process.pid)
+    found = processes.named(gpuqd.process.pid, "gpuqd-supervisor") + processes.named(gpuqd.process.pid, "gpuqd-worker")
+    assert [processes.n_filters(pid) - n_of_keeper for pid in found] == [1, 1]
+
+
+def test_where_they_can_have_none_all_goes_on(start_limited):
+    daemon = start_limited(without=[limits.SECCOMP])
+    client = daemon.connect()
+    client.run_well(Job().fill(client.arena(64), 64, 0x11))
+    assert "gpuqd-supervisor: runs without a filter of system calls" in daemon.log()
+    assert "gpuqd-worker: runs without a filter of system calls" in daemon.log()
 
 
 def test_builtin_kernels_run(gpuqd, client):

@@ -18,6 +18,7 @@
 #include "supervisor.h"
 #include "util/activity.h"
 #include "util/log.h"
+#include "util/sandbox.h"
 
 static int main_parse(int argc, char **argv, SupervisorOptions *options) {
         static const struct option names[] = {
@@ -54,6 +55,14 @@ static void main_prepare_process(void) {
         }
 }
 
+/* Before it reads anything of a client's. It has no threads yet that could be behind. */
+static void main_give_up_calls(void) {
+        int r = sandbox_enter(SANDBOX_SUPERVISOR);
+
+        if (r < 0)
+                log_warning("runs without a filter of system calls: %s", strerror(-r));
+}
+
 /* Not of an ordinary user's uid, whose other programs would be refused meanwhile. */
 static void main_measure_room(SupervisorOptions *options) {
         struct rlimit limit;
@@ -85,6 +94,7 @@ int main(int argc, char **argv) {
                 return 2;
         }
         main_prepare_process();
+        main_give_up_calls();
         main_measure_room(&options);
         r = supervisor_new(&options, &supervisor);
         close(KEEPER_CONFIG_FD);

@@ -12,9 +12,12 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "keeper/folder.h"
@@ -66,6 +69,66 @@ static void folder_is_made_for_its_user_alone(void **state) {
                 assert_int_equal(st.st_mode & 07777, 0700);
                 free(path);
         }
+}
+
+/* As gpuqd.service has it: no right to give files away, nor to pass by their modes. */
+static void keep_only_the_units_rights(void) {
+        struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+
+        data[0].permitted = data[0].effective =
+                1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_KILL;
+        assert_return_code(syscall(SYS_capset, &head, data), errno);
+}
+
+static void folders_are_made_at_the_same_time_without_the_right_to_give_files_away(void **state) {
+        pid_t pids[8];
+        struct stat st;
+        char path[128];
+
+        if (getuid() != 0)
+                return; /* makes no folder for others */
+        for (int i = 0; i < 8; i++) {
+                pids[i] = fork();
+                if (pids[i] == 0) {
+                        keep_only_the_units_rights();
+                        free(cache_for(54321 + i % 2));
+                        _exit(0);
+                }
+        }
+        for (int i = 0; i < 8; i++) {
+                int status;
+
+                assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+                assert_int_equal(status, 0);
+        }
+        for (int i = 0; i < 2; i++) {
+                snprintf(path, sizeof(path), "%s/%u", cache, 54321 + i);
+                assert_return_code(stat(path, &st), errno);
+                assert_int_equal(st.st_uid, 54321 + i);
+                assert_int_equal(st.st_mode & 07777, 0700);
+                assert_return_code(rmdir(path), errno);
+        }
+        assert_return_code(rmdir(cache), errno); /* nothing else is left in it */
+}
+
+static void folder_that_was_not_closed_to_us_is_closed_later(void **state) {
+        char path[128];
+        struct stat st;
+
+        if (getuid() != 0)
+                return; /* as above */
+        free(cache_for(54321));
+        snprintf(path, sizeof(path), "%s/54321", cache);
+        assert_return_code(chown(path, 54321, getegid()), errno);
+        assert_return_code(chmod(path, 0770), errno);
+        free(cache_for(54321));
+        assert_return_code(stat(path, &st), errno);
+        assert_int_equal(st.st_mode & 07777, 0700);
+
+        assert_return_code(chown(path, 54321, 54321), errno);
+        assert_return_code(chmod(path, 0770), errno);
+        assert_refused(54321, "0700");
 }
 
 static void link_in_its_place_is_not_followed(void **state) {
@@ -121,6 +184,8 @@ static void folder_against_mps_is_readable_and_ours(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(folder_is_made_for_its_user_alone),
+                TEST(folders_are_made_at_the_same_time_without_the_right_to_give_files_away),
+                TEST(folder_that_was_not_closed_to_us_is_closed_later),
                 TEST(link_in_its_place_is_not_followed),
                 TEST(folder_of_somebody_else_is_not_taken),
                 TEST(folder_open_to_others_is_not_taken),

@@ -45,18 +45,18 @@ template <class T, unsigned HIGH, unsigned WIDE, unsigned DEEP> struct GemmTiles
         enum : unsigned {
                 ROWS = HIGH * GEMM_SIDE,
                 COLUMNS = WIDE * GEMM_SIDE,
-                N_A = ROWS * DEEP / GEMM_THREADS, /* elements that a thread copies in a step */
+                N_A = ROWS * DEEP / GEMM_THREADS, /* elements that thread t copies in a step */
                 N_B = COLUMNS * DEEP / GEMM_THREADS,
                 APART_A = GEMM_THREADS / DEEP, /* rows between them */
                 APART_B = GEMM_THREADS / COLUMNS,
-                VECTOR =
-                        16 / sizeof(T) < WIDE ? 16 / sizeof(T) : WIDE, /* read by one instruction */
+                /* columns side by side, read by one instruction */
+                VECTOR = 16 / sizeof(T) < WIDE ? 16 / sizeof(T) : WIDE,
         };
 
         /* Two halves: a thread fills one while slower threads still multiply the other. */
         struct Shared {
-                alignas(16)
-                        T a[2][DEEP][ROWS + HIGH]; /* transposed; padded against bank conflicts */
+                /* transposed, and padded against bank conflicts */
+                alignas(16) T a[2][DEEP][ROWS + HIGH];
                 alignas(16) T b[2][DEEP][COLUMNS];
         };
 
@@ -70,9 +70,8 @@ template <class T, unsigned HIGH, unsigned WIDE, unsigned DEEP> struct GemmTiles
                 T a[N_A], b[N_B];
         };
 
-        static __device__ __forceinline__ Source source(const Gemm<T> &g, u64 row, u64 column) {
-                unsigned t = thread_number();
-
+        static __device__ __forceinline__ Source source(const Gemm<T> &g, unsigned t, u64 row,
+                                                        u64 column) {
                 return {g.A + (row + t / DEEP) * g.k + t % DEEP,
                         g.B + t / COLUMNS * g.n + column + t % COLUMNS,
                         (unsigned)(g.m - row < ROWS ? g.m - row : ROWS),
@@ -80,28 +79,26 @@ template <class T, unsigned HIGH, unsigned WIDE, unsigned DEEP> struct GemmTiles
         }
 
         /* Reads the next step. Beyond k it is -0 times 0, which leaves every sum as it is, also a sum of -0. */
-        static __device__ __forceinline__ void fetch(const Gemm<T> &g, Source &from, Copied &to) {
-                unsigned t = thread_number();
+        static __device__ __forceinline__ void fetch(const Gemm<T> &g, unsigned t, Source &from,
+                                                     Copied &to) {
+                unsigned deep = from.left < DEEP ? from.left : DEEP;
 
 #pragma unroll
                 for (unsigned i = 0; i < N_A; i++)
-                        to.a[i] = t % DEEP < from.left && t / DEEP + i * APART_A < from.rows
+                        to.a[i] = t % DEEP < deep && t / DEEP + i * APART_A < from.rows
                                           ? from.a[i * APART_A * g.k]
                                           : -(T)0;
 #pragma unroll
                 for (unsigned i = 0; i < N_B; i++)
-                        to.b[i] =
-                                t / COLUMNS + i * APART_B < from.left && t % COLUMNS < from.columns
-                                        ? from.b[i * APART_B * g.n]
-                                        : 0;
+                        to.b[i] = t / COLUMNS + i * APART_B < deep && t % COLUMNS < from.columns
+                                          ? from.b[i * APART_B * g.n]
+                                          : 0;
                 from.a += DEEP;
                 from.b += DEEP * g.n;
         }
 
-        static __device__ __forceinline__ void share(const Copied &from, Shared &shared,
+        static __device__ __forceinline__ void share(unsigned t, const Copied &from, Shared &shared,
                                                      unsigned half) {
-                unsigned t = thread_number();
-
 #pragma unroll
                 for (unsigned i = 0; i < N_A; i++)
                         shared.a[half][t % DEEP][t / DEEP + i * APART_A] = from.a[i];
@@ -111,31 +108,27 @@ template <class T, unsigned HIGH, unsigned WIDE, unsigned DEEP> struct GemmTiles
         }
 
         /* A half warp has 2 rows of pieces and 8 columns, so each of its reads is one transaction. */
-        static __device__ __forceinline__ unsigned row_of(unsigned i) {
-                unsigned t = thread_number();
-
+        static __device__ __forceinline__ unsigned row_of(unsigned t, unsigned i) {
                 return (t % 2 + t / 16 % 2 * 2 + t / 64 * 4) * HIGH + i;
         }
 
-        static __device__ __forceinline__ unsigned column_of(unsigned j) {
-                unsigned t = thread_number();
-
+        static __device__ __forceinline__ unsigned column_of(unsigned t, unsigned j) {
                 return (t / 2 % 8 + t / 32 % 2 * 8) * VECTOR + j / VECTOR * VECTOR * GEMM_SIDE +
                        j % VECTOR;
         }
 
-        static __device__ __forceinline__ void multiply(const Shared &shared, unsigned half,
-                                                        T (&sums)[HIGH][WIDE]) {
+        static __device__ __forceinline__ void multiply(unsigned t, const Shared &shared,
+                                                        unsigned half, T (&sums)[HIGH][WIDE]) {
 #pragma unroll
                 for (unsigned p = 0; p < DEEP; p++) {
                         T a[HIGH], b[WIDE];
 
 #pragma unroll
                         for (unsigned i = 0; i < HIGH; i++)
-                                a[i] = shared.a[half][p][row_of(i)];
+                                a[i] = shared.a[half][p][row_of(t, i)];
 #pragma unroll
                         for (unsigned j = 0; j < WIDE; j++)
-                                b[j] = shared.b[half][p][column_of(j)];
+                                b[j] = shared.b[half][p][column_of(t, j)];
 #pragma unroll
                         for (unsigned i = 0; i < HIGH; i++)
 #pragma unroll
@@ -144,19 +137,19 @@ template <class T, unsigned HIGH, unsigned WIDE, unsigned DEEP> struct GemmTiles
                 }
         }
 
-        static __device__ __forceinline__ void compute(const Gemm<T> &g, Shared &shared,
+        static __device__ __forceinline__ void compute(const Gemm<T> &g, unsigned t, Shared &shared,
                                                        unsigned &half, u64 row, u64 column) {
-                Source from = source(g, row, column);
+                Source from = source(g, t, row, column);
                 Copied next;
                 T sums[HIGH][WIDE] = {};
 
-                fetch(g, from, next);
+                fetch(g, t, from, next);
                 while (from.left > 0) {
-                        share(next, shared, half);
+                        share(t, next, shared, half);
                         __syncthreads();
                         from.left = from.left < DEEP ? 0 : from.left - DEEP;
-                        fetch(g, from, next);
-                        multiply(shared, half, sums);
+                        fetch(g, t, from, next);
+                        multiply(t, shared, half, sums);
                         half ^= 1;
                 }
 
@@ -164,15 +157,19 @@ template <class T, unsigned HIGH, unsigned WIDE, unsigned DEEP> struct GemmTiles
                 for (unsigned i = 0; i < HIGH; i++)
 #pragma unroll
                         for (unsigned j = 0; j < WIDE; j++)
-                                gemm_put(g, row + row_of(i), column + column_of(j), sums[i][j]);
+                                gemm_put(g, row + row_of(t, i), column + column_of(t, j),
+                                         sums[i][j]);
         }
 
         static __device__ __forceinline__ void compute_all(const Gemm<T> &g, Shared &shared) {
                 u64 across = (g.n + COLUMNS - 1) / COLUMNS, down = (g.m + ROWS - 1) / ROWS;
-                unsigned half = 0;
+                unsigned half = 0, t = thread_number();
+
+                /* Opaque: sharing what it derives from t with other tiles would cost the loop registers. */
+                asm volatile("" : "+r"(t));
 
                 for (u64 tile = block_number(); tile < across * down; tile += block_count())
-                        compute(g, shared, half, tile / across * ROWS, tile % across * COLUMNS);
+                        compute(g, t, shared, half, tile / across * ROWS, tile % across * COLUMNS);
         }
 };
 

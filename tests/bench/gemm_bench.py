@@ -31,12 +31,12 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--prefix", default="build/stage", help="the installed tree")
     parser.add_argument("--device", default="gpu", choices=["gpu", "cpu"])
-    parser.add_argument("--sizes", type=numbers, help="256,512,1024,4096; on the CPU 256,512")
+    parser.add_argument("--sizes", type=numbers, help="64,256,512,1024,4096; on the CPU 64,256,512")
     parser.add_argument("--blocks", type=numbers, default=[256, 128, 1024], help="threads of a block of gpuq's (256,128,1024)")
     parser.add_argument("--batch-s", type=float, default=0.2, help="seconds of a batch (0.2)")
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    arguments.sizes = arguments.sizes or ([256, 512, 1024, 4096] if arguments.device == "gpu" else [256, 512])
+    arguments.sizes = arguments.sizes or ([64, 256, 512, 1024, 4096] if arguments.device == "gpu" else [64, 256, 512])
     return arguments
 
 
@@ -121,7 +121,7 @@ def measure(arguments):
                 except ImportError as error:
                     print(f"{name} {n:5} {way:16} {error}", flush=True)
                     continue
-                print(f"{name} {n:5} {way:16} {2e-12 * n ** 3 / seconds:8.3f} TFLOP/s {1e6 * seconds:12.1f} us", flush=True)
+                print(f"{name} {n:5} {way:16} {2e-12 * n ** 3 / seconds:9.4f} TFLOP/s {1e6 * seconds:12.1f} us", flush=True)
 
 
 def main():

@@ -76,7 +76,7 @@ def test_every_promised_kernel_is_there_in_both_widths(client):
 
 def test_each_kernel_says_what_it_takes(client):
     for kernel in client.builtin().kernels:
-        assert kernel.text and kernel.kinds_known and kernel.max_block >= 1
+        assert kernel.text and kernel.kinds_known and kernel.max_block >= 1024  # "any grid and block"
         assert kernel.parameters
 
 

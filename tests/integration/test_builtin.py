@@ -76,7 +76,7 @@ def test_every_promised_kernel_is_there_in_both_widths(client):
 
 def test_each_kernel_says_what_it_takes(client):
     for kernel in client.builtin().kernels:
-        assert kernel.text and kernel.kinds_known and kernel.max_block >= 1
+        assert kernel.text and kernel.kinds_known and kernel.max_block >= 1024  # "any grid and block"
         assert kernel.parameters
 
 
@@ -152,16 +152,53 @@ def test_gemv(bench):
         bench.close_to(bench.result(arena, m), a.astype(numpy.float64) @ x, max(1, n))
 
 
-def test_gemm(bench):
-    for m, n, k in ((1, 1, 1), (3, 5, 7), (33, 31, 65), (64, 64, 64), (2, 3, 0), (0, 3, 2)):
+# Rows, columns and what is summed up. The first are computed in small tiles; the last have at least 96 large tiles of
+# 64 rows and 128 columns (f64: 64), with edges on both sides.
+GEMM_SMALL = [(1, 1, 1), (3, 5, 7), (33, 31, 65), (64, 64, 64), (2, 3, 0), (0, 3, 2), (31, 97, 32), (95, 34, 17)]
+GEMM_LARGE = [(6081, 3, 5), (2, 12161, 19), (130, 3973, 9), (65, 6145, 0)]
+
+
+def gemm(bench, a, b, c, beta, grid=None, block=256):
+    """1.5 a b + beta c, as one flat array."""
+    (m, k), n = a.shape, b.shape[1]
+    arena = bench.client.array(c)
+    args = [bench.input(a), bench.input(b), InOut(arena.slice(0, c.nbytes)), u64(m), u64(n), u64(k),
+            bench.real(1.5), bench.real(beta)]
+    bench.run("gemm", args, grid or (max(1, -(-n // 32)), max(1, -(-m // 32))), block)
+    return bench.result(arena, m * n)
+
+
+@pytest.mark.parametrize("shapes", [GEMM_SMALL, GEMM_LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("block", [256, 96])
+def test_gemm(bench, shapes, block):
+    for m, n, k in shapes:
         a, b, c = bench.values(m, k), bench.values(k, n), bench.values(m, n)
         for beta in (0.0, 0.5):
-            arena = bench.client.array(c)
-            args = [bench.input(a), bench.input(b), InOut(arena.slice(0, c.nbytes)), u64(m), u64(n), u64(k),
-                    bench.real(1.5), bench.real(beta)]
-            bench.run("gemm", args, (max(1, -(-n // 32)), max(1, -(-m // 32))), 256)
             wanted = 1.5 * (a.astype(numpy.float64) @ b) + beta * c
-            bench.close_to(bench.result(arena, m * n), wanted.reshape(-1), 16 * max(1, k))
+            bench.close_to(gemm(bench, a, b, c, beta, block=block), wanted.reshape(-1), 16 * max(1, k))
+
+
+@pytest.mark.parametrize("block", [256, 96])
+def test_gemm_does_not_read_c_if_beta_is_0(bench, block):
+    for m, n, k in ((33, 31, 65), (5, 3, 0), (6081, 3, 5)):
+        a, b, c = bench.values(m, k), bench.values(k, n), numpy.full((m, n), numpy.nan, bench.dtype)
+        wanted = 1.5 * (a.astype(numpy.float64) @ b)
+        bench.close_to(gemm(bench, a, b, c, 0.0, block=block), wanted.reshape(-1), 16 * max(1, k))
+        assert numpy.isnan(gemm(bench, a, b, c, 0.5, block=block)).all()
+
+
+@pytest.mark.parametrize("shape", [(33, 65, 47), (130, 3973, 9)], ids=["small", "large"])
+def test_gemm_gives_the_same_bits_for_each_geometry(bench, shape):
+    """Some products are so small that they are rounded to 0 and -0: what pads an edge must not change the sign."""
+    m, n, k = shape
+    a, b, c = bench.values(m, k), bench.values(k, n), bench.values(m, n)
+    a[::3] *= numpy.sqrt(numpy.finfo(bench.dtype).tiny) / 1e9
+    b[:, ::3] *= numpy.sqrt(numpy.finfo(bench.dtype).tiny) / 1e9
+    for beta in (0.0, 0.5):
+        results = {gemm(bench, a, b, c, beta, grid, block).tobytes()
+                   for grid, block in ((None, 256), (1, (16, 16)), ((2, 3), (4, 8, 8)), (7, 1), ((3, 2), (7, 3)),
+                                       (None, 128), (5, 512), (None, (32, 32)))}
+        assert len(results) == 1
 
 
 def test_the_geometry_does_not_change_the_result(bench):

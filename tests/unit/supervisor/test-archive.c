@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "archive.h"
 
@@ -364,6 +365,46 @@ static void a_file_that_is_no_database_can_be_set_aside(void **state) {
         assert_int_equal(count(play, (ArchiveQuery){}), 1);
 }
 
+/* ---- damage that SQLite does not see ----------------------------------------- */
+
+/* Changes the closed database. */
+static void spoil(Play *play, const char *sql) {
+        sqlite3 *db;
+
+        play->archive = archive_free(play->archive);
+        assert_int_equal(sqlite3_open(play->path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* UBSan ended the supervisor. */
+static void a_device_of_any_number_is_read(void **state) {
+        Play *play = *state;
+        ArchiveQuery query = {};
+
+        write_single(play, job(ALICE, "add", MINUTE));
+        spoil(play, "UPDATE ends SET device = 2147483647");
+        reopen(play);
+        page_free(read_page(play, &query));
+}
+
+/* The file seemed to be larger than it may be, so that all rows of a user went. */
+static void a_wrong_number_of_free_pages_is_damage(void **state) {
+        static const uint8_t number[] = {0x7f, 0xff, 0xff, 0xff};
+        Play *play = *state;
+        bool has_more;
+        int fd;
+
+        write_single(play, job(ALICE, "add", MINUTE));
+        play->archive = archive_free(play->archive);
+        fd = open(play->path, O_WRONLY);
+        assert_int_equal(pwrite(fd, number, sizeof(number), 36), sizeof(number));
+        close(fd);
+        assert_int_equal(archive_open(play->path, &play->archive), 0);
+        assert_int_equal(archive_prune(play->archive, 0, ARCHIVE_BYTES_MAX, &has_more),
+                         ARCHIVE_E_DAMAGED);
+}
+
 static void one_program_at_a_time_uses_it(void **state) {
         Archive *other;
 
@@ -386,6 +427,8 @@ int main(void) {
                 TEST(a_file_that_is_too_large_loses_rows_of_the_user_with_the_most),
                 TEST(only_its_user_can_read_the_file),
                 TEST(a_file_that_is_no_database_can_be_set_aside),
+                TEST(a_device_of_any_number_is_read),
+                TEST(a_wrong_number_of_free_pages_is_damage),
                 TEST(one_program_at_a_time_uses_it),
         };
 

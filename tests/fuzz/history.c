@@ -289,7 +289,7 @@ static int use(Archive *archive, Input *input) {
 
 /* A new file takes all. */
 static void use_anew(void) {
-        Archive *archive;
+        Archive *archive = NULL;
 
         must(archive_set_aside(path) == 0 && archive_open(path, &archive) == 0);
         must(archive_add(archive, 4) == 0 && read_rows(archive, 0) == 0);

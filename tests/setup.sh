@@ -96,7 +96,12 @@ esac
 
 command -v dpkg-query >/dev/null || fail "this needs Debian 12, Ubuntu 24.04 or newer: no dpkg here"
 install_packages $packages
-[ "$level" != package ] || exit 0
+# systemd.pc says where units belong; it is in a package of its own since systemd 253.
+if [ "$level" = package ]; then
+        pkg-config --exists systemd ||
+                install_packages "$(apt-cache show systemd-dev >/dev/null 2>&1 && echo systemd-dev || echo systemd)"
+        exit 0
+fi
 # CPython's own tests of executors, and OpenCL's functions, of the versions that are there.
 [ $with_tests = false ] ||
         install_packages "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite" \

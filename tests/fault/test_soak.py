@@ -2,10 +2,12 @@
 """A service that is used for long does not grow: rounds of load with all that happens to a service meanwhile, and after each, when
 everybody has gone, what its processes hold.
 
-A round takes one to five seconds: GPUQ_FAULT_ROUNDS=400 takes ten minutes to half an hour, twice."""
+A round takes one to five seconds. GPUQ_SOAK_MINUTES=10: as many as fit into that time, half of it with a history;
+GPUQ_FAULT_ROUNDS=400: so many, twice. CI plays ten minutes beside its other tests (.ci/run)."""
 
 import os
 import statistics
+import time
 
 import pytest
 
@@ -24,6 +26,8 @@ ALLOWED = {pb.E_FAULT, pb.E_HALF_WRITTEN}
 REMEMBERED = 4096  # ended jobs of each user that the supervisor knows
 PAGES = 512 << 10  # that an allocator may keep or give back
 HISTORY_CACHE = 2 << 20  # SQLite's, of the supervisor: it fills in the first minutes
+MINUTES = float(os.environ.get("GPUQ_SOAK_MINUTES", "0"))  # for both runs together
+LATE_MIN = 8  # rounds, however slow the machine is
 
 
 # ---- what happens in a round ----
@@ -109,20 +113,32 @@ def grown(samples, history_cache):
 
 # ---- the run ----
 
+def course(n_rounds):
+    """For each round, whether it is in the first third."""
+    if not MINUTES:
+        yield from (3 * i < n_rounds for i in range(n_rounds))
+        return
+    begin, length_s, n_late = time.monotonic(), MINUTES * 60 / 2, 0
+    while (passed_s := time.monotonic() - begin) < length_s or n_late < LATE_MIN:
+        is_early = 3 * passed_s < length_s
+        n_late += not is_early
+        yield is_early
+
+
 @pytest.mark.skipif(place.SANITIZED, reason="sanitizers keep memory that was given back")
 @pytest.mark.parametrize("history_days", (0, 90))
 def test_nothing_grows(start_gpuqd, dice, rounds, tell, history_days):
     """In the first third all of it happens; then supervisor and worker live on, and none of them may hold more in the end."""
     service = start_gpuqd(private=False, cpu_threads=1, poll_us=0, history_keep_days=history_days)
-    remains, n_rounds = Remains(service), rounds(12, 400)
-    samples, jobs, typed = [], 0, 0
-    for i in range(n_rounds):
-        is_early = 3 * i < n_rounds
+    remains = Remains(service)
+    samples, faults, jobs, typed = [], 0, 0, 0
+    for i, is_early in enumerate(course(rounds(12, 400))):
         events = [*ALWAYS, *(EARLY if is_early else ())]
         dice.shuffle(events)
         with Load(service, processes=1, seed=dice.randrange(1 << 20)) as load:
             for event in events:
                 event(service)
+                faults += 1
                 load.progress(1)
             if not is_early and not samples:
                 load.progress(REMEMBERED)
@@ -133,4 +149,4 @@ def test_nothing_grows(start_gpuqd, dice, rounds, tell, history_days):
             samples.append(look(service))
             print(i, samples[-1], flush=True)
     assert not (found := grown(samples, HISTORY_CACHE if history_days else 0)), "\n".join(found)
-    tell(faults=n_rounds * len(ALWAYS), jobs=jobs, typed=typed)
+    tell(faults=faults, jobs=jobs, typed=typed)

@@ -234,14 +234,37 @@ static void liar_welcome(Gpuq__V1__Reply *reply, const Gpuq__V1__Hello *hello) {
         liar_send(reply, -1);
 }
 
+static uint64_t liar_number(Input *input, const ProtobufCFieldDescriptor *field, void *userdata) {
+        if (strcmp(field->name, "serial") == 0)
+                return input_u8(input) < 200 && liar.n_asked ? liar.asked[0]->serial
+                                                             : input_u8(input);
+        if (strcmp(field->name, "id") == 0)
+                return (uint64_t)LIAR_SESSION << 32 | input_u8(input);
+        if (strcmp(field->name, "version") == 0)
+                return 1;
+        if (strcmp(field->name, "session") == 0)
+                return LIAR_SESSION + input_u8(input) / 250;
+        return input_edge(input);
+}
+
+/* A reply of this kind, with whatever in it. */
+static void liar_give_any(Gpuq__V1__Reply *reply, Gpuq__V1__Reply__BodyCase body) {
+        const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(
+                &gpuq__v1__reply__descriptor, (unsigned)body);
+        ProtobufCMessage *content = message_new(liar.input, field->descriptor, liar_number, NULL);
+
+        reply->body_case = body;
+        memcpy((uint8_t *)reply + field->offset, &content, sizeof(content));
+        liar_send(reply, -1);
+        protobuf_c_message_free_unpacked(content, NULL);
+}
+
 static void liar_give_number(Gpuq__V1__Reply *reply, Gpuq__V1__Request__BodyCase asked) {
         Gpuq__V1__Prepared prepared = GPUQ__V1__PREPARED__INIT;
         Gpuq__V1__Detached detached = GPUQ__V1__DETACHED__INIT;
         Gpuq__V1__Drained drained = GPUQ__V1__DRAINED__INIT;
         Gpuq__V1__Discarded discarded = GPUQ__V1__DISCARDED__INIT;
         Gpuq__V1__Cancelled cancelled = GPUQ__V1__CANCELLED__INIT;
-        Gpuq__V1__Queue queue = GPUQ__V1__QUEUE__INIT;
-        Gpuq__V1__Status status = GPUQ__V1__STATUS__INIT;
 
         prepared.prepared = detached.id = 1;
         switch (asked) {
@@ -261,19 +284,31 @@ static void liar_give_number(Gpuq__V1__Reply *reply, Gpuq__V1__Request__BodyCase
                         reply->body_case = GPUQ__V1__REPLY__BODY_CANCELLED;
                         reply->cancelled = &cancelled;
                         break;
-                case GPUQ__V1__REQUEST__BODY_QUEUE_GET:
-                        reply->body_case = GPUQ__V1__REPLY__BODY_QUEUE;
-                        reply->queue = &queue;
-                        break;
-                case GPUQ__V1__REQUEST__BODY_STATUS_GET:
-                        reply->body_case = GPUQ__V1__REPLY__BODY_STATUS;
-                        reply->status = &status;
-                        break;
                 default:
                         reply->body_case = GPUQ__V1__REPLY__BODY_DRAINED;
                         reply->drained = &drained;
         }
         liar_send(reply, -1);
+}
+
+/* Return: of what somebody wants to read; 0: it asked for something else. */
+static Gpuq__V1__Reply__BodyCase liar_readable(Gpuq__V1__Request__BodyCase asked) {
+        switch (asked) {
+                case GPUQ__V1__REQUEST__BODY_STATUS_GET:
+                        return GPUQ__V1__REPLY__BODY_STATUS;
+                case GPUQ__V1__REQUEST__BODY_QUEUE_GET:
+                        return GPUQ__V1__REPLY__BODY_QUEUE;
+                case GPUQ__V1__REQUEST__BODY_HISTORY_GET:
+                        return GPUQ__V1__REPLY__BODY_HISTORY;
+                case GPUQ__V1__REQUEST__BODY_REPORT_GET:
+                        return GPUQ__V1__REPLY__BODY_REPORT;
+                case GPUQ__V1__REQUEST__BODY_EXPLAIN_GET:
+                        return GPUQ__V1__REPLY__BODY_EXPLANATION;
+                case GPUQ__V1__REQUEST__BODY_TRACE_GET:
+                        return GPUQ__V1__REPLY__BODY_TRACE;
+                default:
+                        return (Gpuq__V1__Reply__BodyCase)0;
+        }
 }
 
 /* As a daemon would. */
@@ -309,21 +344,11 @@ static void liar_answer(const Gpuq__V1__Request *request) {
                 case GPUQ__V1__REQUEST__BODY_RESUMED:
                         break;
                 default:
-                        liar_give_number(&reply, request->body_case);
+                        if (liar_readable(request->body_case))
+                                liar_give_any(&reply, liar_readable(request->body_case));
+                        else
+                                liar_give_number(&reply, request->body_case);
         }
-}
-
-static uint64_t liar_number(Input *input, const ProtobufCFieldDescriptor *field, void *userdata) {
-        if (strcmp(field->name, "serial") == 0)
-                return input_u8(input) < 200 && liar.n_asked ? liar.asked[0]->serial
-                                                             : input_u8(input);
-        if (strcmp(field->name, "id") == 0)
-                return (uint64_t)LIAR_SESSION << 32 | input_u8(input);
-        if (strcmp(field->name, "version") == 0)
-                return 1;
-        if (strcmp(field->name, "session") == 0)
-                return LIAR_SESSION + input_u8(input) / 250;
-        return input_edge(input);
 }
 
 static void liar_lie(bool is_spoilt) {

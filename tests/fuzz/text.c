@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What people and other programs write for us: gpuqd.conf, NPY files, the note that a detached
- * job carries, the words of a command line, what a monitoring system sends.
+ * job carries, the words of a command line, points in time among them, what a monitoring system sends.
  */
 
 #include <stdio.h>
@@ -17,6 +17,7 @@
 #include "npy.h"
 #include "number.h"
 #include "slurm_job.h"
+#include "when.h"
 #include "xid.h"
 #include "util/config-seal.h"
 #include "util/config-load.h"
@@ -178,11 +179,33 @@ static void try_slurm_job(const uint8_t *data, size_t n_data) {
         free(text);
 }
 
+/* What is shown of a time is a time, and the same one where no hour comes twice. */
+static void try_when(const uint8_t *data, size_t n_data) {
+        static const char *const zones[] = {"UTC", "Europe/Berlin", "America/St_Johns",
+                                            "Pacific/Apia"};
+        Input input = {data, n_data};
+        const char *zone = zones[input_below(&input, ARRAY_SIZE(zones))];
+        time_t now = (time_t)(input_edge(&input) % (1ull << 33));
+        char *text = strndup((const char *)input.data, input.n);
+        uint64_t ms, again_ms;
+
+        setenv("TZ", zone, 1);
+        tzset();
+        if (when_parse(text, now, &ms) == 0) {
+                must(ms % 1000 == 0 && strlen(when_iso(ms).text) > strlen("1970-01-01T00:00:00"));
+                must(when_parse(when_show(ms).text, now, &again_ms) == 0);
+                must(again_ms == ms || strcmp(zone, "UTC") != 0);
+                must(when_midnight((time_t)(ms / 1000), 0) <= (time_t)(ms / 1000));
+                must(when_month((time_t)(ms / 1000), 1) > (time_t)(ms / 1000));
+        }
+        free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_data) {
         static void (*const what[])(const uint8_t *data, size_t n_data) = {
-                try_config,     try_config,       try_sealed_config, try_npy,
-                try_npy_header, try_note,         try_argument,      try_number,
-                try_xid,        try_http_request, try_http_address,  try_slurm_job,
+                try_config,       try_config,    try_sealed_config, try_npy, try_npy_header,
+                try_note,         try_argument,  try_number,        try_xid, try_http_request,
+                try_http_address, try_slurm_job, try_when,
         };
 
         if (n_data)

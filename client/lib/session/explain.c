@@ -59,7 +59,7 @@ static int explain_new(const Gpuq__V1__Explanation *from, gpuq_explanation **ret
         to->label = block_text(&block, from->label);
         to->kernel = block_text(&block, from->kernel);
         to->reason = block_text(&block, from->reason);
-        to->device = (int)from->device - 1;
+        to->device = (int)(from->device - 1);
         to->times = explain_times(from->times);
         to->median = explain_times(from->median);
         to->n_median = from->n_median;

@@ -79,7 +79,7 @@ static gpuq_history_row history_row(const Gpuq__V1__HistoryRow *row, Block *bloc
                 .state = history_state(row->state),
                 .code = row->code ? gpuq_error_name(error_from_code(row->code)) : "",
                 .reason = block_text(block, row->reason),
-                .device = (int)row->device - 1,
+                .device = (int)(row->device - 1),
                 .jobs = row->jobs,
                 .waited_us = row->waited_us,
                 .ran_us = row->ran_us,

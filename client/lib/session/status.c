@@ -278,7 +278,7 @@ static gpuq_queue_entry queue_entry(const Gpuq__V1__QueueEntry *entry, Block *bl
                 .waited_us = entry->waited_us,
                 .ran_us = entry->ran_us,
                 .priority = entry->priority,
-                .device = (int)entry->device - 1,
+                .device = (int)(entry->device - 1),
                 .retries = entry->retries,
                 .slurm_job = entry->slurm_job,
         };
@@ -291,7 +291,7 @@ static gpuq_queue_module queue_module(const Gpuq__V1__QueueModule *module, Block
                 .name = block_text(block, module->name),
                 .reason = block_text(block, module->reason),
                 .waited_us = module->waited_us,
-                .device = (int)module->device - 1,
+                .device = (int)(module->device - 1),
         };
 }
 

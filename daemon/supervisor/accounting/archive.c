@@ -318,8 +318,13 @@ static int archive_bytes(Archive *archive, uint64_t *ret_n_bytes) {
                 r = archive_number(archive, "PRAGMA freelist_count", &n_free);
         if (r == 0)
                 r = archive_number(archive, "PRAGMA page_size", &n_page);
+        if (r)
+                return r;
+        /* The file would seem to be too large, and its rows would go. */
+        if (n_free < 0 || n_free > n_pages)
+                return ARCHIVE_E_DAMAGED;
         *ret_n_bytes = (uint64_t)((n_pages - n_free) * n_page);
-        return r;
+        return 0;
 }
 
 /* Of a file that is too large the oldest rows of one user go, so that no user pushes out the others'. */

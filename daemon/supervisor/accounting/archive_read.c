@@ -141,7 +141,7 @@ static void page_add(Page *page, sqlite3_stmt *statement) {
         row->at_ms = column_number(statement, COLUMN_AT);
         row->uid = (uint32_t)column_number(statement, COLUMN_UID);
         row->gid = (uint32_t)column_number(statement, COLUMN_GID);
-        row->device = (uint32_t)(sqlite3_column_int(statement, COLUMN_DEVICE) + 1);
+        row->device = (uint32_t)column_number(statement, COLUMN_DEVICE) + 1;
         row->state = (Gpuq__V1__State)sqlite3_column_int(statement, COLUMN_STATE);
         row->code = (Gpuq__V1__Code)sqlite3_column_int(statement, COLUMN_CODE);
         row->jobs = column_number(statement, COLUMN_N);

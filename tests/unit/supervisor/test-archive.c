@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
 #include <sqlite3.h>
 
 #include "archive.h"
@@ -544,6 +543,14 @@ static void execute(const char *path, const char *sql) {
         assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+/* ---- damage that SQLite does not see ----------------------------------------- */
+
+/* Changes the closed database. */
+static void spoil(Play *play, const char *sql) {
+        play->archive = archive_free(play->archive);
+        execute(play->path, sql);
+}
+
 /* As gpuqd wrote it before it knew of Slurm jobs. */
 static void the_file_of_an_older_gpuqd_is_converted(void **state) {
         Play *play = *state;
@@ -585,6 +592,34 @@ static void the_file_of_a_newer_gpuqd_is_left_alone(void **state) {
         assert_int_equal(archive_open(play->path, &archive), ARCHIVE_E_VERSION);
 }
 
+/* UBSan ended the supervisor. */
+static void a_device_of_any_number_is_read(void **state) {
+        Play *play = *state;
+        ArchiveQuery query = {};
+
+        write_single(play, job(ALICE, "add", MINUTE));
+        spoil(play, "UPDATE ends SET device = 2147483647");
+        reopen(play);
+        page_free(read_page(play, &query));
+}
+
+/* The file seemed to be larger than it may be, so that all rows of a user went. */
+static void a_wrong_number_of_free_pages_is_damage(void **state) {
+        static const uint8_t number[] = {0x7f, 0xff, 0xff, 0xff};
+        Play *play = *state;
+        bool has_more;
+        int fd;
+
+        write_single(play, job(ALICE, "add", MINUTE));
+        play->archive = archive_free(play->archive);
+        fd = open(play->path, O_WRONLY);
+        assert_int_equal(pwrite(fd, number, sizeof(number), 36), sizeof(number));
+        close(fd);
+        assert_int_equal(archive_open(play->path, &play->archive), 0);
+        assert_int_equal(archive_prune(play->archive, 0, ARCHIVE_BYTES_MAX, &has_more),
+                         ARCHIVE_E_DAMAGED);
+}
+
 static void one_program_at_a_time_uses_it(void **state) {
         Archive *other;
 
@@ -615,6 +650,8 @@ int main(void) {
                 TEST(a_file_that_is_no_database_can_be_set_aside),
                 TEST(the_file_of_an_older_gpuqd_is_converted),
                 TEST(the_file_of_a_newer_gpuqd_is_left_alone),
+                TEST(a_device_of_any_number_is_read),
+                TEST(a_wrong_number_of_free_pages_is_damage),
                 TEST(one_program_at_a_time_uses_it),
         };
 

@@ -95,10 +95,11 @@ static int archive_add(Archive *archive, unsigned n) {
         share.row.n_jobs = n;
         sketch_add(&share.waited, 10);
         sketch_add(&share.ran, 20);
-        return archive_write(archive, &(TallyBatch){.singles = rows,
-                                                    .n_singles = MIN(n, 8u),
-                                                    .shares = &share,
-                                                    .n_shares = 1});
+        return archive_write(
+                archive,
+                &(TallyBatch){
+                        .singles = rows, .n_singles = MIN(n, 8u), .shares = &share, .n_shares = 1},
+                NULL);
 }
 
 /* With small pages; the archive makes its tables in it. */

@@ -101,6 +101,7 @@ static void read_history(Reader *reader) {
         if (input_below(&reader->input, 4) == 0)
                 reader->query = (gpuq_history_query){
                         .uid = input_u8(&reader->input) - 1,
+                        .device = -1,
                         .state = states[input_below(&reader->input, 4)],
                 };
         if (gpuq_get_history(reader->client, &reader->query, &history) < 0)
@@ -117,9 +118,10 @@ static void read_history(Reader *reader) {
 }
 
 static void read_report(Reader *reader) {
+        gpuq_report_query query = {.by = GPUQ_REPORT_BY_LABEL, .uid = -1, .device = -1};
         gpuq_report *report;
 
-        if (gpuq_get_report(reader->client, GPUQ_REPORT_BY_LABEL, -1, 0, 0, &report) < 0)
+        if (gpuq_get_report(reader->client, &query, &report) < 0)
                 return;
         use_bytes(report->rows, report->n_rows * sizeof(*report->rows));
         for (size_t i = 0; i < report->n_rows; i++)

@@ -27,7 +27,7 @@ static size_t status_n_texts(const Gpuq__V1__Status *status) {
         for (size_t i = 0; i < status->n_workers; i++)
                 n += strlen(status->workers[i]->state) + 1;
         for (size_t i = 0; i < status->n_users; i++)
-                n += strlen(status->users[i]->user) + 1;
+                n += strlen(status->users[i]->user) + strlen(status->users[i]->sms) + 2;
         for (size_t i = 0; i < status->n_limits; i++)
                 n += strlen(status->limits[i]->key) + 1;
         return n;

@@ -10,31 +10,44 @@
 # gpuqd, such as detached jobs, is cancelled, and when that was the user's last job there, all that the user left. A
 # failure is logged and never fails the job: Slurm would drain the node.
 #
-# GPUQ_SLURM_STATE: a folder with files for each job, which is slurm_dir of gpuqd.conf; GPUQ_SLURM_CONF: the file that is written for gpuqd;
-# GPUQ_SLURM_RELOAD: the command that makes gpuqd read it. GPUQ_SOCKET: of gpuqd.
+# GPUQ_SLURM_STATE: the folder of its files, slurm_dir of gpuqd.conf. gpuqd reads weights.conf and account-N there.
+# GPUQ_SLURM_RELOAD: the command that makes gpuqd read the weights.
+# GPUQ_SOCKET: of gpuqd.
 set -u
 
 export PATH=@bindir@:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 state=${GPUQ_SLURM_STATE:-/run/gpuq-slurm}
-conf=${GPUQ_SLURM_CONF:-@confdir@/gpuqd.conf.d/50-slurm.conf}
+conf=$state/weights.conf
 reload=${GPUQ_SLURM_RELOAD:-systemctl reload gpuqd.service}
 
 complain() {
-        logger -t gpuq-slurm -p daemon.warning -- "job $SLURM_JOB_ID: $*" 2>/dev/null || echo "gpuq-slurm: $*" >&2
+        logger -t gpuq-slurm -p daemon.warning -- "job ${SLURM_JOB_ID:-?}: $*" 2>/dev/null || echo "gpuq-slurm: $*" >&2
 }
 
-# Those of this job on this node: "GRES=shard:gpu:3(3/8)" on the node's line.
+# Those of this job on this node: "Nodes=node[0-1] ... GRES=shard:TYPE:3(3/8)", each; the TYPE may be absent.
 count_shards() {
         echo "$job" |
-                sed -n "s/.*Nodes=$SLURMD_NODENAME .*GRES=[^ ]*shard:[a-z_]*:*\([0-9][0-9]*\).*/\1/p" | head -n 1
+                sed -n 's/.*Nodes=\([^ ]*\) .*GRES=[^ ]*shard:\([^:(,]*:\)\{0,1\}\([0-9][0-9]*\).*/\1 \3/p' |
+                while read -r nodes n; do
+                        scontrol show hostnames "$nodes" | grep -qxF "$SLURMD_NODENAME" && echo "$n" && break
+                done
 }
 
-# A weight for each user with jobs here.
+# A weight for each user with jobs here. gpuqd takes weights from 0.001 to 1000; shards may be megabytes.
 write_conf() {
         {
                 echo "# Written by Slurm's prolog and epilog: the shards of each user's jobs on this node."
-                cat "$state"/job-* 2>/dev/null |
-                        awk '{ n[$1] += $2 } END { for (user in n) if (n[user]) printf "[user %s]\nweight = %d\n", user, n[user] }'
+                cat "$state"/job-* 2>/dev/null | awk '
+                        { n[$1] += $2 }
+                        END {
+                                for (user in n)
+                                        most = n[user] > most ? n[user] : most
+                                for (user in n)
+                                        if (n[user]) {
+                                                weight = most > 1000 ? n[user] * 1000 / most : n[user]
+                                                printf "[slurm %s]\nweight = %.6g\n", user, weight < 0.001 ? 0.001 : weight
+                                        }
+                        }'
         } >"$conf.new" && mv "$conf.new" "$conf"
 }
 
@@ -65,9 +78,9 @@ begin() {
 
 # As root, who may cancel any user's jobs.
 cancel_left() {
-        timeout 30 gpuq cancel --slurm-job "$SLURM_JOB_ID" >/dev/null || return 1
+        timeout 10 gpuq cancel --slurm-job "$SLURM_JOB_ID" >/dev/null || return 1
         grep -qs "^$SLURM_JOB_UID " "$state"/job-* && return 0
-        setpriv --reuid "$SLURM_JOB_UID" --regid "$SLURM_JOB_GID" --init-groups timeout 30 gpuq cancel --all >/dev/null
+        setpriv --reuid "$SLURM_JOB_UID" --regid "$SLURM_JOB_GID" --init-groups timeout 10 gpuq cancel --all >/dev/null
 }
 
 # A job without shards may run on a node without gpuqd, which is nothing to complain about.
@@ -81,6 +94,7 @@ end() {
                 return 0
         fi
         write_conf && $reload >/dev/null || complain "cannot take its share back from gpuqd"
+        exec 9>&- # gpuqd may be slow
         cancel_left || complain "cannot cancel what it left"
 }
 

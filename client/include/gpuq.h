@@ -501,8 +501,8 @@ GPUQ_API int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *ker
  * gpuq_job_use() - name a device buffer that the job's kernels reach by gpuq_buffer_address()
  * @direction: how they use it, as for an argument; GPUQ_OUT fills it with zeros before the job
  *
- * Order between jobs, checks and retries count it like an argument. Slices are other buffers: name what the
- * kernels may reach, which can be the whole.
+ * Order between jobs, checks and retries count it like an argument. A slice names only itself: name the whole
+ * buffer if the kernels may reach all of it.
  */
 GPUQ_API int gpuq_job_use(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction);
 /** gpuq_job_copy() - append a copy from one buffer to another, in host or device memory. */

@@ -93,28 +93,40 @@ static const char *section_class(const char *section) {
         return section_name(section, "class");
 }
 
+static const char *section_slurm(const char *section) {
+        return section_name(section, "slurm");
+}
+
 static bool section_has_limits(const char *section) {
-        return section_user(section) || section_class(section);
+        return section_user(section) || section_class(section) || section_slurm(section);
 }
 
 static bool section_is_right(const char *section) {
-        const char *name = section_user(section) ?: section_class(section);
+        const char *name =
+                section_user(section) ?: section_class(section) ?: section_slurm(section);
 
         if (name)
                 return strlen(name) <= CONFIG_NAME_MAX && !strpbrk(name, " \t");
         return strcmp(section, "gpuqd") == 0;
 }
 
+/* Return: NULL: out of memory. */
+static ConfigUser *parser_section(Parser *parser, const char *section) {
+        if (section_user(section))
+                return config_add_user(parser->config, section_user(section));
+        if (section_class(section))
+                return config_add_class(parser->config, section_class(section));
+        return config_add_slurm(parser->config, section_slurm(section));
+}
+
 /* Where the key's value goes; NULL: out of memory. */
 static void *parser_place(Parser *parser, const char *section, const ConfigKey *key) {
-        const char *name = section_user(section), *class = section_class(section);
         ConfigUser *place;
 
-        if (!name && !class)
+        if (!section_has_limits(section))
                 return (char *)parser->config + key->offset;
 
-        place = name ? config_add_user(parser->config, name)
-                     : config_add_class(parser->config, class);
+        place = parser_section(parser, section);
         if (!place)
                 return NULL;
         return key == config_key_group() ? (void *)&place->group
@@ -124,13 +136,18 @@ static void *parser_place(Parser *parser, const char *section, const ConfigKey *
 static const ConfigKey *section_find_key(const char *section, const char *name) {
         if (section_class(section) && strcmp(name, config_key_group()->name) == 0)
                 return config_key_group();
+        if (section_slurm(section) && strcmp(name, "weight") != 0)
+                return NULL;
         return config_key_find(name, section_has_limits(section));
 }
 
 static void parser_fail_key(Parser *parser, const char *section, const char *name) {
-        _cleanup_(freep) char *names = config_key_names(section_has_limits(section));
+        _cleanup_(freep) char *names = section_slurm(section)
+                                               ? strdup("weight")
+                                               : config_key_names(section_has_limits(section));
         const char *where = section_user(section)    ? " in a [user NAME] section"
                             : section_class(section) ? " in a [class NAME] section"
+                            : section_slurm(section) ? " in a [slurm NAME] section"
                                                      : "";
 
         parser_fail(parser, "unknown key %s%s; allowed: %s%s", name, where,
@@ -359,6 +376,17 @@ static int config_parse_pass(Config *config, ConfigPass pass, const char *path, 
         return config_parse_folder(config, pass, folder, ret_error);
 }
 
+/* What Slurm's prolog and epilog write. */
+static int config_parse_slurm(Config *config, char **ret_error) {
+        _cleanup_(freep) char *path = NULL;
+
+        if (!config->slurm_dir || !*config->slurm_dir)
+                return 0;
+        if (asprintf(&path, "%s/weights.conf", config->slurm_dir) < 0)
+                return -ENOMEM;
+        return config_parse_file(config, PASS_USERS, path, true, ret_error);
+}
+
 static int config_check_classes(const Config *config, const char *path, char **ret_error) {
         const ConfigUser *class = config->classes;
 
@@ -391,6 +419,8 @@ int config_load(const char *path, char *const *settings, Config **ret_config, ch
         if (r == 0)
                 r = config_parse_pass(config, PASS_USERS, path ? path : CONFIG_PATH, optional,
                                       &error);
+        if (r == 0)
+                r = config_parse_slurm(config, &error);
         if (r == 0)
                 r = config_check_classes(config, path ? path : CONFIG_PATH, &error);
         if (r < 0) {

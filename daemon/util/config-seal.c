@@ -20,6 +20,7 @@
 
 #define SEAL_USER  "user" /* no keys' names */
 #define SEAL_CLASS "class"
+#define SEAL_SLURM "slurm"
 
 DEFINE_CLEANUP(Config, config_free)
 
@@ -83,7 +84,10 @@ static int seal_put_config(FILE *stream, const Config *config) {
         r = seal_put_sections(stream, SEAL_USER, config->users);
         if (r < 0)
                 return r;
-        return seal_put_sections(stream, SEAL_CLASS, config->classes);
+        r = seal_put_sections(stream, SEAL_CLASS, config->classes);
+        if (r < 0)
+                return r;
+        return seal_put_sections(stream, SEAL_SLURM, config->slurm);
 }
 
 int config_seal(const Config *config, int *ret_fd) {
@@ -159,6 +163,20 @@ static int unseal_key(Config *config, ConfigUser *user, const char *name, const 
         return config_key_parse(key, value, place) ? 0 : -EINVAL;
 }
 
+/* Return: whether the name begins a section. */
+static bool unseal_section(Config *config, const char *name, const char *value,
+                           ConfigUser **ret_section) {
+        if (strcmp(name, SEAL_USER) == 0)
+                *ret_section = config_add_user(config, value);
+        else if (strcmp(name, SEAL_CLASS) == 0)
+                *ret_section = config_add_class(config, value);
+        else if (strcmp(name, SEAL_SLURM) == 0)
+                *ret_section = config_add_slurm(config, value);
+        else
+                return false;
+        return true;
+}
+
 static int unseal_pairs(Config *config, const char *text, const char *end) {
         ConfigUser *user = NULL;
         int r;
@@ -169,9 +187,7 @@ static int unseal_pairs(Config *config, const char *text, const char *end) {
                 if (value >= end)
                         return -EINVAL;
                 text = value + strlen(value) + 1;
-                if (strcmp(name, SEAL_USER) == 0 || strcmp(name, SEAL_CLASS) == 0) {
-                        user = *name == *SEAL_USER ? config_add_user(config, value)
-                                                   : config_add_class(config, value);
+                if (unseal_section(config, name, value, &user)) {
                         if (!user)
                                 return -ENOMEM;
                         continue;

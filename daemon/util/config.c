@@ -59,6 +59,10 @@ ConfigUser *config_add_class(Config *config, const char *name) {
         return config_add(&config->classes, &config->limits, name);
 }
 
+ConfigUser *config_add_slurm(Config *config, const char *name) {
+        return config_add(&config->slurm, &config->limits, name);
+}
+
 static void config_free_sections(ConfigUser *section) {
         while (section) {
                 ConfigUser *next = section->next;
@@ -74,6 +78,7 @@ Config *config_free(Config *config) {
 
         config_free_sections(config->users);
         config_free_sections(config->classes);
+        config_free_sections(config->slurm);
         free(config->cpu.broken);
         free(config->cache_dir);
         free(config->state_dir);
@@ -89,11 +94,11 @@ Config *config_free(Config *config) {
         return NULL;
 }
 
-static const ConfigUser *config_find_user(const Config *config, const char *name, uid_t uid) {
+static const ConfigUser *config_find_user(const ConfigUser *sections, const char *name, uid_t uid) {
         char number[16];
 
         snprintf(number, sizeof(number), "%u", (unsigned)uid);
-        for (const ConfigUser *user = config->users; user; user = user->next)
+        for (const ConfigUser *user = sections; user; user = user->next)
                 if ((name && strcmp(user->name, name) == 0) || strcmp(user->name, number) == 0)
                         return user;
         return NULL;
@@ -112,7 +117,7 @@ const ConfigLimits *config_limits(const Config *config, const char *name, uid_t 
 
 const ConfigLimits *config_limits_in(const Config *config, const char *name, uid_t uid,
                                      const gid_t *groups, size_t n_groups) {
-        const ConfigUser *user = config_find_user(config, name, uid);
+        const ConfigUser *user = config_find_user(config->users, name, uid);
 
         if (user)
                 return &user->limits;
@@ -120,4 +125,11 @@ const ConfigLimits *config_limits_in(const Config *config, const char *name, uid
                 if (config_class_has(class, groups, n_groups))
                         return &class->limits;
         return &config->limits;
+}
+
+double config_weight(const Config *config, const ConfigLimits *limits, const char *name,
+                     uid_t uid) {
+        const ConfigUser *user = config_find_user(config->slurm, name, uid);
+
+        return user ? user->limits.weight : limits->weight;
 }

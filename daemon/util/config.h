@@ -9,7 +9,7 @@
  * old one is freed. The keeper reads the files and passes the result to its supervisor
  * (config-seal.h); each process uses its own keys. Section [gpuqd] holds all keys; a section
  * [user NAME] overrides weight and limits of one user (a uid is a NAME too), and a section
- * [class NAME] those of the members of a group.
+ * [class NAME] those of the members of a group. A section [slurm NAME] overrides the weight alone.
  */
 
 #include <stdbool.h>
@@ -109,6 +109,7 @@ typedef struct Config {
         ConfigLimits limits;   /* for users without a section */
         ConfigUser *users;
         ConfigUser *classes; /* in the order of the files */
+        ConfigUser *slurm;   /* users with jobs of Slurm here; only the weight counts */
 } Config;
 
 #define CONFIG_DEVICES_MAX  64u  /* devices that a list may name */
@@ -121,6 +122,8 @@ const char *config_devices_text(uint64_t devices, char text[static CONFIG_DEVICE
 ConfigUser *config_add_user(Config *config, const char *name);
 /** config_add_class() - as config_add_user(), of classes. */
 ConfigUser *config_add_class(Config *config, const char *name);
+/** config_add_slurm() - as config_add_user(), of users with jobs of Slurm on this machine. */
+ConfigUser *config_add_slurm(Config *config, const char *name);
 /** config_free() - NULL is fine. Return: NULL. */
 Config *config_free(Config *config);
 /** config_limits() - those that [gpuqd] or its own section give a user, by name (NULL if nameless) or uid. Never NULL. */
@@ -131,5 +134,7 @@ const ConfigLimits *config_limits(const Config *config, const char *name, uid_t 
  */
 const ConfigLimits *config_limits_in(const Config *config, const char *name, uid_t uid,
                                      const gid_t *groups, size_t n_groups);
+/** config_weight() - of a user with these limits: Slurm's, or else that of the limits. */
+double config_weight(const Config *config, const ConfigLimits *limits, const char *name, uid_t uid);
 
 #endif

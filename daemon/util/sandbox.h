@@ -5,8 +5,8 @@
 /*
  * Sandbox
  *
- * System calls that a process gives up once it has started (seccomp). Who then runs code of their own in
- * it, by a mistake of ours or as a kernel of the CPU driver, cannot make them either. The calls that are
+ * System calls that a process gives up once it has started (seccomp). Code that an
+ * attacker runs in the process, through a bug or as a kernel of the CPU driver, cannot make these calls either. The calls that are
  * refused are dangerous and surely not needed; a list of what CUDA and name services may call would be
  * a guess. A refused call fails with EPERM, a socket of a refused family with EAFNOSUPPORT.
  *

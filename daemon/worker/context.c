@@ -175,23 +175,28 @@ static void context_log_share(const Context *context, Sms sms, const Green *gree
                             result_text(context->cu, green->result, why, sizeof(why)));
 }
 
-/* Return: whether there is one. */
-static bool context_create_green(Context *context, Sms sms) {
+/*
+ * Return: 0; @context->is_green: whether there is one. Where memory is short there is none either, but then a
+ * context with all SMs would escape the share.
+ */
+static int context_create_green(Context *context, Sms sms, Failure *failure) {
         Green green = {0};
         int r;
 
         if (sms_are_all(sms))
-                return false;
+                return 0;
         r = green_new(context->cu, context->device, sms, &green);
+        if (r && green.result == CUDA_ERROR_OUT_OF_MEMORY)
+                return context_check(context, green.result, green.call, failure);
         if (r != GREEN_E_WHOLE)
                 context_log_share(context, sms, &green);
         if (r)
-                return false;
+                return 0;
 
         context->context = green.context;
         context->is_green = true;
         context->limits.n_multiprocessors = green.n_sms;
-        return true;
+        return 0;
 }
 
 static int context_create(Context *context, unsigned device, Sms sms, Failure *failure) {
@@ -206,8 +211,9 @@ static int context_create(Context *context, unsigned device, Sms sms, Failure *f
         if (r)
                 return r;
 
-        if (context_create_green(context, sms))
-                return 0;
+        r = context_create_green(context, sms, failure);
+        if (r || context->is_green)
+                return r;
         /*
          * Local memory, once grown for a kernel, stays: shrinking and growing
          * it again would wait for every running kernel.

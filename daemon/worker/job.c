@@ -81,7 +81,7 @@ static void job_check_addresses(Job *job) {
                 const Arena *arena = job->buffers[i].arena;
 
                 if (arena && job->buffers[i].in_device && arena->state != ARENA_FAILED &&
-                    arena_is_moved(arena))
+                    arena->wish && arena_is_moved(arena))
                         failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY,
                                     "device memory that the job reaches by its address could not "
                                     "be mapped there in this worker");

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two nodes of Debian's Slurm on this machine, each with a gpuqd of its own: docs/slurm.md."""
 
+import grp
 import json
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -57,7 +59,7 @@ export SLURM_CONF={folder}/slurm.conf
 . {folder}/$SLURMD_NODENAME.env
 exec {program}
 """
-ENVIRONMENT = """export GPUQ_SLURM_STATE={folder}/{node} GPUQ_SLURM_CONF={conf} GPUQ_SLURM_RELOAD='{reload}' GPUQ_SOCKET={socket}
+ENVIRONMENT = """export GPUQ_SLURM_STATE={folder}/{node} GPUQ_SLURM_RELOAD='{reload}' GPUQ_SOCKET={socket}
 """
 
 
@@ -127,12 +129,14 @@ class Slurm:
             self.set_reload(node, f"kill -HUP {self.daemons[node].process.pid}")
 
     def conf(self, node):
-        return pathlib.Path(f"{self.daemons[node].config}.d") / "50-slurm.conf"
+        return self.folder / node / "weights.conf"
+
+    def weights_of(self, node):
+        return self.conf(node).read_text() if self.conf(node).exists() else ""
 
     def set_reload(self, node, command):
-        self.conf(node).parent.mkdir(exist_ok=True)
         (self.folder / f"{node}.env").write_text(ENVIRONMENT.format(
-            folder=self.folder, node=node, conf=self.conf(node), reload=command, socket=self.daemons[node].socket))
+            folder=self.folder, node=node, reload=command, socket=self.daemons[node].socket))
 
     def _start(self, *command):
         with open(self.folder / f"{command[0]}.log", "ab") as log:
@@ -157,6 +161,10 @@ class Slurm:
         with self.daemons[node].connect() as client:
             return {pwd.getpwuid(user.uid).pw_name: user.weight for user in client.status().users}
 
+    def limit(self, node, user, key):
+        with self.daemons[node].connect(uid=pwd.getpwnam(user).pw_uid) as client:
+            return next(limit.limit for limit in client.status().limits if limit.key == key)
+
     def queued(self, node):
         """The Slurm jobs of those that have not ended."""
         ended = self.daemons[node].run("queue", "--json")
@@ -180,7 +188,9 @@ class Slurm:
 @pytest.fixture
 def slurm(start_gpuqd):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-slurm-"))  # other than pytest's, users may read it
-    daemons = [start_gpuqd(private=False, slurm_dir=folder / "node0"), start_gpuqd(private=False, state_dir="")]
+    limits = f"[class everybody]\ngroup = {grp.getgrgid(pwd.getpwnam(ALICE).pw_gid).gr_name}\njobs = 77\n[user {BOB}]\njobs = 88\n"
+    daemons = [start_gpuqd(private=False, slurm_dir=folder / "node0", config=limits),
+               start_gpuqd(private=False, slurm_dir=folder / "node1", state_dir="")]
     try:
         made = Slurm(folder, daemons)
         yield made
@@ -199,6 +209,7 @@ def test_shards_are_weights_while_jobs_run(slurm):
     until(lambda: len(list(signs.iterdir())) == 4, "four jobs to run")
     until(lambda: slurm.weights("node0").items() >= {ALICE: 5, BOB: 1}.items(), "the weights of node0")
     until(lambda: slurm.weights("node1")[BOB] == 4, "the weight of node1")
+    assert [slurm.limit("node0", user, "jobs") for user in (ALICE, BOB)] == [77, 88], "the other limits are as ever"
     assert ALICE not in slurm.weights("node1")
 
     for path in list(signs.iterdir()):
@@ -206,7 +217,40 @@ def test_shards_are_weights_while_jobs_run(slurm):
     for job in jobs:
         assert job.wait(place.PATIENCE_S) == 0, job.stdout.read()
     until(lambda: slurm.weights("node0").items() >= {ALICE: 1, BOB: 1}.items(), "the usual weights")
-    until(lambda: "[user" not in slurm.conf("node1").read_text(), "no user to have a weight of node1")
+    until(lambda: "[slurm" not in slurm.conf("node1").read_text(), "no user to have a weight of node1")
+
+
+def test_a_job_on_two_nodes_has_its_shards_on_each(slurm):
+    go = slurm.folder / "go"
+    job = slurm.job(ALICE, "node0,node1", 2, f"gpuq status >/dev/null; while ! [ -e {go} ]; do sleep 0.1; done", "-N2")
+    until(lambda: all("weight = 2" in slurm.weights_of(node) for node in NODES), "the weights of both nodes")
+    go.touch()
+    assert job.wait(place.PATIENCE_S) == 0, job.stdout.read()
+
+
+@pytest.mark.parametrize("lines, weights", [
+    ("Nodes=node0 CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0),shard:3(3/8)", {7: "3"}),
+    ("Nodes=node0 CPU_IDs=0 Mem=0 GRES=shard:a100:5(5/8)", {7: "5"}),
+    ("Nodes=node0 CPU_IDs=0 Mem=0 GRES=shard:tesla-v100:2(0/8,2/8)", {7: "2"}),
+    ("Nodes=node[0-1] CPU_IDs=0 Mem=0 GRES=shard:nvidia_h200:4(4/8)", {7: "4"}),
+    ("Nodes=node1 CPU_IDs=0 Mem=0 GRES=shard:9(9/9)", {}),
+    ("Nodes=node0 CPU_IDs=0 Mem=0 GRES=shard:22528(22528/81920)", {7: "1000"}),
+])
+def test_shards_are_read_from_what_scontrol_prints(tmp_path, lines, weights):
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(f"""#!/bin/sh
+[ "$2" = hostnames ] && exec {shutil.which("scontrol")} "$@"
+printf 'JobId=5 Account=physics\n     {lines}\n'
+""")
+    scontrol.chmod(0o755)
+    program = tmp_path / "slurm"
+    program.write_text((place.STAGE / "libexec" / "gpuq" / "slurm").read_text().replace("export PATH=", f"export PATH={tmp_path}:", 1))
+    environment = {**os.environ, "GPUQ_SLURM_STATE": str(tmp_path / "state"), "GPUQ_SLURM_RELOAD": "true", "SLURM_JOB_ID": "5",
+                   "SLURM_JOB_UID": "7", "SLURMD_NODENAME": "node0", "SLURM_SCRIPT_CONTEXT": "prolog_slurmd"}
+    subprocess.run(["sh", program], env=environment, check=True)
+    conf = tmp_path / "state" / "weights.conf"
+    found = dict(re.findall(r"\[slurm (\d+)\]\nweight = (\S+)", conf.read_text())) if conf.exists() else {}
+    assert found == {str(uid): weight for uid, weight in weights.items()}
 
 
 def test_what_a_user_leaves_is_cancelled_after_the_last_job(slurm):

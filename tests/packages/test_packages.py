@@ -227,8 +227,8 @@ def test_slurm_runs_a_job_that_asks_for_shards(slurm):
     assert "1 of 1" in demo
     (me,) = [user for user in json.loads("{" + status)["users"] if user["uid"] == USERS[0]]
     assert me["weight"] == 3
-    conf = slurm.path("/etc/gpuq/gpuqd.conf.d/50-slurm.conf")
-    until(lambda: "[user" not in conf.read_text(), "the epilog to take the weight back")
+    conf = slurm.path("/run/gpuq-slurm/weights.conf")
+    until(lambda: "[slurm" not in conf.read_text(), "the epilog to take the weight back")
 
 
 @contextlib.contextmanager

@@ -210,8 +210,9 @@ int gpuq_buffer_address(const gpuq_buffer *buffer, uint64_t *ret_address) {
                                                  "device; use gpuq_buffer_new_device()");
         if (!arena->address)
                 return error_set(GPUQ_E_MEMORY,
-                                 "this device memory has no fixed address: other memory of the "
-                                 "daemon's worker is there, or all addresses are in use");
+                                 "this device memory has no fixed address: an older gpuqd made it, "
+                                 "its place is taken in a worker, or all addresses are in use; "
+                                 "free it and allocate it again");
         *ret_address = arena->address + buffer->offset;
         return 0;
 }

@@ -166,7 +166,7 @@ static void accounting_set_problem(Accounting *accounting, const char *problem) 
         if (strcmp(problem, accounting->problem) == 0)
                 return;
         if (*problem)
-                log_warning("%s; jobs run as ever", problem);
+                log_warning("%s; jobs are not affected", problem);
         else
                 log_info("the history is being written again");
         snprintf(accounting->problem, sizeof(accounting->problem), "%s", problem);

@@ -2,6 +2,7 @@
 #include "process_watch.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 
@@ -30,6 +31,12 @@ ProcessWatch *process_watch_free(ProcessWatch *watch) {
         if (watch)
                 uv_close((uv_handle_t *)&watch->poll, process_watch_on_close);
         return NULL;
+}
+
+bool process_watch_has_exited(const ProcessWatch *watch) {
+        struct pollfd fd = {.fd = watch->fd, .events = POLLIN};
+
+        return poll(&fd, 1, 0) > 0;
 }
 
 static void process_watch_on_exit(uv_poll_t *poll, int status, int events) {

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <stdbool.h>
+
 #include <uv.h>
 
 typedef struct ProcessWatch ProcessWatch;
@@ -36,6 +38,8 @@ int process_watch_peer(uv_loop_t *loop, int socket, pid_t pid, ProcessWatchFunc 
  */
 int process_watch_pid(uv_loop_t *loop, pid_t pid, uint64_t start, ProcessWatchFunc func,
                       void *userdata, ProcessWatch **ret_watch);
+/** process_watch_has_exited() - whether the process has, although the callback has still to come. */
+bool process_watch_has_exited(const ProcessWatch *watch);
 /** process_watch_free() - no callback comes after this; NULL is fine. Return: NULL. */
 ProcessWatch *process_watch_free(ProcessWatch *watch);
 

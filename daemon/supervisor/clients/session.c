@@ -114,6 +114,8 @@ static int session_watch_process(Session *session, int fd) {
         if (r == 0)
                 session->submitter.slurm_job =
                         slurm_job_of(session->peer.pid, (uint32_t)session->peer.uid);
+        if (r == 0 && process_watch_has_exited(session->process))
+                session->submitter.slurm_job = 0; /* another process may have its number now */
         if (r == -ESRCH)
                 shutdown(fd, SHUT_RDWR);
         return r == -ESRCH || r == -ENODATA ? 0 : r;

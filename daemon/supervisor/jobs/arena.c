@@ -91,9 +91,7 @@ int arena_new(Engine *engine, User *user, ArenaPlace place, uint64_t size, Arena
                 return -ENOMEM;
         if (arena_charge(arena) == USER_E_QUOTA)
                 return ARENA_E_QUOTA;
-        if (place == ARENA_DEVICE) {
-                arena->address = addresses_take(&engine->arenas.addresses, size);
-        } else {
+        if (place != ARENA_DEVICE) {
                 r = arena_make_memfd(arena);
                 if (r < 0)
                         return r;
@@ -277,6 +275,8 @@ int arena_ask(Arena *arena, Executor *executor) {
 
         if (arena->asked_worker == executor->id)
                 return 0;
+        if (!arena->address)
+                arena->address = addresses_take(&arena->engine->arenas.addresses, arena->size);
         r = executor->engine->executor_ops->push_arena(executor, arena, true);
         if (r == 0)
                 arena->asked_worker = executor->id;

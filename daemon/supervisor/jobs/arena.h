@@ -120,7 +120,7 @@ int arena_give(Arena *arena, Executor *executor);
 int arena_ask(Arena *arena, Executor *executor);
 /**
  * arena_made() - the executor created it, @fd is consumed: tell its maker
- * @address: where it is there
+ * @address: where the executor mapped it
  *
  * Return: 0, or -ENOMEM: the executor may not use it yet.
  */

@@ -63,7 +63,8 @@ static uint64_t away_module_ns(const Job *job, const Executor *executor) {
 static uint64_t away_start_ns(const Job *job, const Device *device, uint64_t now_ns) {
         const Slot *slot = slot_find(job->engine, job->user, device);
         const Executor *executor = slot ? slot->executor : NULL;
-        bool has_spare = job->engine->config->spare_workers && now_ns >= device->spare_ns;
+        bool has_spare = job->engine->config->spare_workers && now_ns >= device->spare_ns &&
+                         sms_are_all(job->user->limits.sms);
         uint64_t module_ns = away_module_ns(job, executor);
 
         if (executor && executor->is_ready)

@@ -43,6 +43,9 @@ static bool place_follow_order(const Job *job, int *wanted) {
 
                 if (!before || before->state != JOB_RUNNING)
                         continue;
+                /* It may have to go home, which only a job without followers can. */
+                if (before->cost.is_away)
+                        return false;
                 if (*wanted >= 0 && *wanted != (int)before->device->index)
                         return false;
                 /* The job should not wait for a drained device. */
@@ -65,6 +68,16 @@ static uint64_t place_expected_ns(const Job *job) {
         if (job->work.n_kernels || !job->work.n_operations)
                 return learnt_ns;
         return MIN(learnt_ns, PLACE_COPY_NS + job->work.n_data);
+}
+
+static bool place_is_learnt(const Job *job) {
+        uint64_t class = job->cost.class;
+
+        if (!job->work.n_kernels && job->work.n_operations)
+                return true;
+        return duration_is_known(duration_expected(job->user->duration, class)) ||
+               (job->cost.is_away &&
+                duration_is_known(duration_expected(job->user->duration, job_away_class(class))));
 }
 
 /* Jobs of unknown duration count once more, all together. */
@@ -91,7 +104,7 @@ static void place_uncount(const Job *job) {
 static void place_load(Job *job, Device *device) {
         job->device = device;
         job->cost.expected_ns = place_expected_ns(job);
-        job->cost.is_unknown = !duration_is_known(job->cost.expected_ns);
+        job->cost.is_unknown = !place_is_learnt(job);
         job->cost.is_long = job->cost.expected_ns > engine_inflight_ns(job->engine);
         place_count(job);
         device->n_queued++;

@@ -117,6 +117,7 @@ UserBacklog *user_has_backlog(User *user, Engine *engine) {
 void user_configure(User *user, const Config *config) {
         user->limits =
                 *config_limits_in(config, user->name, user->uid, user->groups, user->n_groups);
+        user->limits.weight = config_weight(config, &user->limits, user->name, user->uid);
         user->window_ns = config->gpu_window_s * 1000000000ull;
         /* With a half-life of ln 2 windows, steady use sums to the use in one window. */
         user->half_life_ns = (uint64_t)((double)user->window_ns * M_LN2);

@@ -46,35 +46,32 @@ static bool addresses_find(uint64_t address, unsigned *ret_size, unsigned *ret_p
         return true;
 }
 
-/* Of one word. Return: the place, or -1: all are taken. */
-static int addresses_take_of(uint64_t *word, unsigned n) {
-        unsigned place = ~*word ? (unsigned)__builtin_ctzll(~*word) : 64;
+/* Return: the first free place from @from up to @end, or @end. */
+static unsigned addresses_free_place(const uint64_t *taken, unsigned from, unsigned end) {
+        for (unsigned place = from; place < end; place = (place / 64 + 1) * 64) {
+                uint64_t is_free = ~taken[place / 64] >> place % 64;
 
-        if (place >= n)
-                return -1;
-        *word |= UINT64_C(1) << place;
-        return (int)place;
+                if (is_free)
+                        return MIN(place + (unsigned)__builtin_ctzll(is_free), end);
+        }
+        return end;
 }
 
 uint64_t addresses_take(Addresses *addresses, uint64_t size) {
-        unsigned index = addresses_size(size);
-        unsigned n_places, n_words;
+        unsigned index = addresses_size(size), n_places, place;
 
         if (index == ADDRESSES_SIZES)
                 return 0;
         n_places = addresses_places(index);
-        n_words = (n_places + 63) / 64;
-        for (unsigned i = 0; i < n_words; ++i) {
-                unsigned word = (addresses->next[index] + i) % n_words;
-                int place = addresses_take_of(&addresses->taken[index][word],
-                                              MIN(n_places - word * 64, 64u));
+        place = addresses_free_place(addresses->taken[index], addresses->next[index], n_places);
+        if (place == n_places)
+                place = addresses_free_place(addresses->taken[index], 0, n_places);
+        if (place == n_places)
+                return 0;
 
-                if (place < 0)
-                        continue;
-                addresses->next[index] = word;
-                return addresses_at(index, word * 64 + (unsigned)place);
-        }
-        return 0;
+        addresses->taken[index][place / 64] |= UINT64_C(1) << place % 64;
+        addresses->next[index] = place + 1;
+        return addresses_at(index, place);
 }
 
 void addresses_claim(Addresses *addresses, uint64_t address) {

@@ -19,11 +19,13 @@
 /* Zeroed: all are free. */
 typedef struct Addresses {
         uint64_t taken[ADDRESSES_SIZES][ADDRESSES_PLACES / 64]; /* a bit each */
-        uint32_t next[ADDRESSES_SIZES]; /* the word where the search for a free one begins */
+        uint32_t next[ADDRESSES_SIZES]; /* the place where the search for a free one begins */
 } Addresses;
 
 /**
- * addresses_take() - an address for @size bytes, of which the places around them stay free for guards
+ * addresses_take() - reserve a range for @size bytes and unmapped guards around them
+ *
+ * One that was given back is taken again as late as possible, so that a stale pointer faults.
  *
  * Return: the address, a multiple of 8 MiB, or 0: there is none left.
  */

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -61,10 +62,18 @@ static void test_a_large_size_has_few_places(void **state) {
 static void test_a_restored_one_is_not_given_to_another(void **state) {
         uint64_t first = addresses_take(*state, MIB), second = addresses_take(*state, MIB);
 
-        addresses_give(*state, first);
-        addresses_give(*state, second);
+        memset(*state, 0, sizeof(Addresses)); /* the next supervisor's */
         addresses_claim(*state, first);
         assert_int_equal(addresses_take(*state, MIB), second);
+}
+
+static void test_a_stale_pointer_finds_nothing_for_long(void **state) {
+        uint64_t first = addresses_take(*state, MIB);
+
+        addresses_give(*state, first);
+        for (unsigned i = 1; i < ADDRESSES_PLACES; ++i)
+                assert_true(addresses_take(*state, MIB) != first);
+        assert_int_equal(addresses_take(*state, MIB), first);
 }
 
 static void test_foreign_addresses_change_nothing(void **state) {
@@ -86,6 +95,8 @@ int main(void) {
                                                 teardown),
                 cmocka_unit_test_setup_teardown(test_a_large_size_has_few_places, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_restored_one_is_not_given_to_another, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(test_a_stale_pointer_finds_nothing_for_long, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(test_foreign_addresses_change_nothing, setup,
                                                 teardown),

@@ -310,6 +310,39 @@ static void user_sections_start_from_the_defaults_of_all_files(void **state) {
         config_free(config);
 }
 
+static Config *seal_and_unseal(const Config *config);
+
+static void slurm_changes_the_weight_alone(void **state) {
+        const gid_t students[] = {50};
+        char text[512];
+        const ConfigLimits *limits;
+        Config *config, *sealed;
+
+        write_file("weights.conf", "[slurm 1001]\nweight = 3\n[slurm 1000]\nweight = 2.5\n");
+        snprintf(text, sizeof(text),
+                 "[gpuqd]\nslurm_dir = %s\n[class students]\ngroup = students\njobs = 1\n"
+                 "[user alice]\njobs = 9\nweight = 7\n",
+                 folder);
+        config = load(text, NULL);
+        sealed = seal_and_unseal(config);
+        assert_true(config_weight(sealed, &sealed->limits, NULL, 1001) == 3);
+        config_free(sealed);
+        config->classes->gid = 50;
+
+        limits = config_limits_in(config, "bob", 1001, students, 1);
+        assert_int_equal(limits->jobs, 1);
+        assert_true(config_weight(config, limits, "bob", 1001) == 3);
+        limits = config_limits_in(config, "alice", 1000, students, 1);
+        assert_int_equal(limits->jobs, 9);
+        assert_true(config_weight(config, limits, "alice", 1000) == 2.5);
+        assert_true(config_weight(config, limits, "carol", 1002) == 7);
+        config_free(config);
+
+        write_file("weights.conf", "[slurm 1001]\njobs = 3\n");
+        assert_error(text, NULL,
+                     "weights.conf:2: unknown key jobs in a [slurm NAME] section; allowed: weight");
+}
+
 static void classes_apply_to_members_of_their_group_in_order(void **state) {
         const gid_t students[] = {7, 50}, both[] = {60, 50}, none[] = {7};
         Config *config;
@@ -639,6 +672,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(fragments_come_after_the_file_by_name, make_folder,
                                                 remove_folder),
                 cmocka_unit_test_setup_teardown(command_line_is_strongest, make_folder,
+                                                remove_folder),
+                cmocka_unit_test_setup_teardown(slurm_changes_the_weight_alone, make_folder,
                                                 remove_folder),
                 cmocka_unit_test_setup_teardown(classes_apply_to_members_of_their_group_in_order,
                                                 make_folder, remove_folder),

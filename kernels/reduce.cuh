@@ -210,3 +210,83 @@ template <class TAKEN> struct SumOfTaken {
                 return value;
         }
 };
+
+template <class T> struct SumOf : SumOfTaken<T> {
+        const T *x;
+
+        __device__ __forceinline__ SumOf(const T *from) : x(from) {
+        }
+        __device__ __forceinline__ T take(u64 i) const {
+                return x[i];
+        }
+        static __device__ __forceinline__ double add(double value, T taken, u64) {
+                return value + taken;
+        }
+};
+
+template <class T> struct MeanOf : SumOf<T> {
+        __device__ __forceinline__ MeanOf(const T *from) : SumOf<T>(from) {
+        }
+        static __device__ __forceinline__ double end(double value, u64 n) {
+                return value / (double)n;
+        }
+};
+
+/* The smallest number, or the largest; NaN comes before all numbers. Of nothing it is an infinity. */
+template <class T, bool IS_MAX> struct ExtremeOf {
+        typedef T Taken;
+        typedef T Value;
+        const T *x;
+
+        __device__ __forceinline__ ExtremeOf(const T *from) : x(from) {
+        }
+        __device__ __forceinline__ T take(u64 i) const {
+                return x[i];
+        }
+        static __device__ __forceinline__ T none() {
+                return (T)(IS_MAX ? -INFINITY : INFINITY);
+        }
+        static __device__ __forceinline__ bool is_before(T a, T b) {
+                return a != a ? b == b : IS_MAX ? a > b : a < b;
+        }
+        static __device__ __forceinline__ T join(T a, T b) {
+                return is_before(b, a) ? b : a;
+        }
+        static __device__ __forceinline__ T add(T value, T taken, u64) {
+                return join(value, taken);
+        }
+        static __device__ __forceinline__ T end(T value, u64) {
+                return value;
+        }
+};
+
+/* Where it is. Lanes do not have the numbers in order, so of equals the index decides. */
+template <class T, bool IS_MAX> struct PlaceOf {
+        typedef ExtremeOf<T, IS_MAX> Extreme;
+        typedef T Taken;
+        struct Value {
+                T value;
+                u64 index;
+        };
+        const T *x;
+
+        __device__ __forceinline__ PlaceOf(const T *from) : x(from) {
+        }
+        __device__ __forceinline__ T take(u64 i) const {
+                return x[i];
+        }
+        static __device__ __forceinline__ Value none() {
+                return Value{Extreme::none(), ~0ull};
+        }
+        static __device__ __forceinline__ Value join(Value a, Value b) {
+                if (Extreme::is_before(a.value, b.value))
+                        return a;
+                return Extreme::is_before(b.value, a.value) || b.index < a.index ? b : a;
+        }
+        static __device__ __forceinline__ Value add(Value value, T taken, u64 i) {
+                return join(value, Value{taken, i});
+        }
+        static __device__ __forceinline__ u64 end(Value value, u64) {
+                return value.index;
+        }
+};

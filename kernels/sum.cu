@@ -7,31 +7,18 @@
  */
 #include "reduce.cuh"
 
-template <class T> struct Sum : SumOfTaken<T> {
-        const T *x;
-
-        __device__ __forceinline__ Sum(const T *from) : x(from) {
-        }
-        __device__ __forceinline__ T take(u64 i) const {
-                return x[i];
-        }
-        static __device__ __forceinline__ double add(double value, T taken, u64) {
-                return value + taken;
-        }
-};
-
 extern "C" __global__ void sum_f32(const float *x, float *s, u64 n) {
-        reduce(Sum<float>(x), s, n);
+        reduce(SumOf<float>(x), s, n);
 }
 
 extern "C" __global__ void sum_f64(const double *x, double *s, u64 n) {
-        reduce(Sum<double>(x), s, n);
+        reduce(SumOf<double>(x), s, n);
 }
 
 WIDE(sum_f32)(const float *x, float *s, u64 n, WideMemory *memory) {
-        reduce_wide(Sum<float>(x), s, n, memory);
+        reduce_wide(SumOf<float>(x), s, n, memory);
 }
 
 WIDE(sum_f64)(const double *x, double *s, u64 n, WideMemory *memory) {
-        reduce_wide(Sum<double>(x), s, n, memory);
+        reduce_wide(SumOf<double>(x), s, n, memory);
 }

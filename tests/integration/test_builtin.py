@@ -69,7 +69,7 @@ def bench(client, request):
 def test_every_promised_kernel_is_there_in_both_widths(client):
     names = {kernel.name for kernel in client.builtin().kernels}
     for kernel in ("add", "axpy", "scale", "polynomial", "sum", "sum_of_squares", "dot", "gemm", "gemv",
-                   "divide"):
+                   "divide", "mean", "min", "max", "argmin", "argmax"):
         for type_name in TYPES:
             assert f"{kernel}_{type_name}" in names
 
@@ -198,6 +198,53 @@ def test_reductions_have_the_bits_of_their_fixed_order(bench):
             arena, out = bench.output(1)
             bench.run(kernel, [*map(bench.input, inputs), out, u64(n)], 1, 1024)
             assert bench.result(arena, 1)[0].tobytes() == bench.dtype(fixed_order(terms)).tobytes(), (kernel, n)
+
+
+def test_means_have_the_bits_of_their_sums(bench):
+    for n in (1, 1025, ONE_PART + 1, 300_001):
+        x = bench.values(n)
+        arena, out = bench.output(1)
+        bench.run("mean", [bench.input(x), out, u64(n)], 1, 1024)
+        wanted = fixed_order(x.astype(numpy.float64)) / n
+        assert bench.result(arena, 1)[0].tobytes() == bench.dtype(wanted).tobytes(), n
+
+
+def extremes(bench, x):
+    """min, max, argmin and argmax of the values."""
+    results = []
+    for kernel, dtype in (("min", bench.dtype), ("max", bench.dtype), ("argmin", numpy.uint64), ("argmax", numpy.uint64)):
+        arena = bench.client.arena(8)
+        bench.run(kernel, [bench.input(x), Out(arena.slice(0, numpy.dtype(dtype).itemsize)), u64(len(x))], 1, 256)
+        results.append(arena.array(dtype, 1)[0])
+    return results
+
+
+def test_extremes_are_those_of_numpy(bench):
+    for n in (1, 2, 1025, ONE_PART, ONE_PART + 1, 5 * PART + 1, 300_001):
+        x = numpy.round(bench.values(n), 2)  # with many equal ones, of which the first counts
+        assert extremes(bench, x) == [x.min(), x.max(), x.argmin(), x.argmax()], n
+        x[bench.random.integers(n, size=2)] = numpy.inf, -numpy.inf
+        assert extremes(bench, x) == [x.min(), x.max(), x.argmin(), x.argmax()], n
+
+
+def test_nan_comes_before_all_numbers(bench):
+    for n in (1, 2000, 100_001):
+        x = bench.values(n)
+        at = bench.random.integers(n, size=3)
+        x[at] = numpy.nan
+        least, most, *places = extremes(bench, x)
+        assert numpy.isnan(least) and numpy.isnan(most)
+        assert places == [at.min()] * 2
+
+
+def test_extremes_and_mean_of_nothing(bench):
+    x = bench.values(0)
+    assert extremes(bench, x) == [numpy.inf, -numpy.inf, 2**64 - 1, 2**64 - 1]
+    arena, out = bench.output(1)
+    bench.run("mean", [bench.input(x), out, u64(0)], 1)
+    assert numpy.isnan(bench.result(arena, 1)[0])
+    infinite = numpy.full(3, numpy.inf, bench.dtype)
+    assert extremes(bench, infinite) == [numpy.inf, numpy.inf, 0, 0]
 
 
 def test_neither_geometry_nor_place_change_the_bits_of_a_reduction(bench):

@@ -202,7 +202,8 @@ static void check_polynomial(u64 n, bool is_f64, unsigned shape) {
 
 /* ---- reductions -------------------------------------------------------------------- */
 
-static const char *const reductions[] = {"sum", "sum_of_squares", "dot"};
+static const char *const reductions[] = {"sum", "sum_of_squares", "dot",   "mean", "min",
+                                         "max", "argmin",         "argmax"};
 
 static double check_sums_of(const char *name, u64 n, bool is_f64, unsigned shape) {
         Array x = array(n, is_f64, 1), y = array(n, is_f64, 2), s = array(1, is_f64, 3);

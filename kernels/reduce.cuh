@@ -46,6 +46,7 @@ template <class Op>
 static __device__ __forceinline__ typename Op::Value reduce_lane(const Op &op, u64 i, u64 end) {
         typename Op::Value value = Op::none();
 
+#pragma unroll 1
         for (; i + (LOADS - 1) * LANES < end; i += LOADS * LANES) {
                 typename Op::Taken taken[LOADS];
 
@@ -56,77 +57,35 @@ static __device__ __forceinline__ typename Op::Value reduce_lane(const Op &op, u
                 for (unsigned k = 0; k < LOADS; ++k)
                         value = Op::add(value, taken[k], i + k * LANES);
         }
+#pragma unroll 1
         for (; i < end; i += LANES)
                 value = Op::add(value, op.take(i), i);
         return value;
 }
 
-/* Joins lanes whose distance is a multiple of n: n of them are left. */
-template <unsigned WAYS, class Op>
-static __device__ __forceinline__ void fold_lanes(typename Op::Value *lanes, unsigned n) {
-        __syncthreads();
-        for (u64 lane = thread_number(); lane < n; lane += thread_count()) {
-                typename Op::Value values[WAYS];
-
-#pragma unroll
-                for (unsigned k = 0; k < WAYS; ++k)
-                        values[k] = lanes[lane + k * n];
-#pragma unroll
-                for (unsigned half = WAYS / 2; half > 0; half /= 2)
-#pragma unroll
-                        for (unsigned k = 0; k < half; ++k)
-                                values[k] = Op::join(values[k], values[k + half]);
-                lanes[lane] = values[0];
-        }
-}
-
-/* All threads of a block call it. The result is in lanes[0], for thread 0 alone. */
+/* Joins lanes i and i + n / 2 into lane i, for n from LANES on, but two such steps at once. All threads of a block
+ * call it. The result is in lanes[0], for thread 0 alone. */
 template <class Op> static __device__ __forceinline__ void join_lanes(typename Op::Value *lanes) {
-        fold_lanes<8, Op>(lanes, 128);
-        fold_lanes<8, Op>(lanes, 16);
-        fold_lanes<4, Op>(lanes, 4);
-        fold_lanes<4, Op>(lanes, 1);
+        u64 thread = thread_number(), n_threads = thread_count();
+
+#pragma unroll 1
+        for (unsigned n = LANES / 4; n > 0; n /= 4) {
+                __syncthreads();
+#pragma unroll 1
+                for (u64 i = thread; i < n; i += n_threads)
+                        lanes[i] = Op::join(Op::join(lanes[i], lanes[i + 2 * n]),
+                                            Op::join(lanes[i + n], lanes[i + 3 * n]));
+        }
         __syncthreads();
 }
 
 template <class Op>
 static __device__ __forceinline__ void reduce_part(const Op &op, u64 begin, u64 end,
                                                    typename Op::Value *lanes) {
+#pragma unroll 1
         for (u64 lane = thread_number(); lane < LANES; lane += thread_count())
                 lanes[lane] = reduce_lane(op, begin + lane, end);
         join_lanes<Op>(lanes);
-}
-
-template <class Op>
-static __device__ __forceinline__ void reduce_part(const Op &op, u64 part, u64 n, u64 length,
-                                                   typename Op::Value *lanes) {
-        u64 begin = part * length;
-
-        reduce_part(op, begin, n - begin < length ? n : begin + length, lanes);
-}
-
-/* One block does all parts, one after the other. The result is in lanes[0], for thread 0 alone. */
-template <class Op>
-static __device__ __forceinline__ void reduce_in_one(const Op &op, u64 n,
-                                                     typename Op::Value *lanes) {
-        __shared__ typename Op::Value parts[LANES];
-        u64 length = part_length(n);
-
-        if (n <= length) {
-                reduce_part(op, 0, n, lanes);
-                return;
-        }
-
-        for (u64 part = thread_number(); part < LANES; part += thread_count())
-                parts[part] = Op::none();
-        for (u64 part = 0; part * length < n; ++part) {
-                reduce_part(op, part, n, length, lanes);
-                if (thread_number() == 0)
-                        parts[part] = lanes[0];
-        }
-        join_lanes<Op>(parts);
-        if (thread_number() == 0)
-                lanes[0] = parts[0];
 }
 
 /* Whether this block is the last one to get here, for all its threads. Then it sees what the others wrote before. */
@@ -137,29 +96,43 @@ static __device__ __forceinline__ bool is_last_block(WideMemory *memory) {
                 unsigned last = (unsigned)block_count() - 1;
 
                 __threadfence();
-                is_last = atomicInc(&memory->n_ended, last) ==
-                          last; /* the last one makes it 0 again */
+                /* The last one makes it 0 again. */
+                is_last = atomicInc(&memory->n_ended, last) == last;
                 __threadfence();
         }
         __syncthreads();
         return is_last;
 }
 
-/* All blocks do the parts; the last one to end joins them. Return: whether it is this block. */
+/*
+ * Block first of step blocks does parts first, first + step, and so on. With memory the last block to end
+ * joins the parts. Without it this block is the only one, and keeps them in its own memory.
+ *
+ * Return: whether this block has the result: in lanes[0], for thread 0 alone.
+ */
 template <class Op>
-static __device__ __forceinline__ bool reduce_in_all(const Op &op, u64 n, WideMemory *memory,
-                                                     typename Op::Value *lanes) {
-        typename Op::Value *parts = (typename Op::Value *)memory->values;
+static __device__ __forceinline__ bool reduce_parts(const Op &op, u64 n, u64 first, u64 step,
+                                                    WideMemory *memory, typename Op::Value *lanes) {
+        __shared__ typename Op::Value own[LANES];
+        typename Op::Value *parts = memory ? (typename Op::Value *)memory->values : own;
         u64 length = part_length(n);
 
-        for (u64 part = block_number(); part * length < n; part += block_count()) {
-                reduce_part(op, part, n, length, lanes);
+        /* Part 0 is there even if it is empty. */
+#pragma unroll 1
+        for (u64 part = first; part == 0 || part * length < n; part += step) {
+                u64 begin = part * length;
+
+                reduce_part(op, begin, n - begin < length ? n : begin + length, lanes);
                 if (thread_number() == 0)
                         parts[part] = lanes[0];
         }
-        if (!is_last_block(memory))
+        if (!memory && n <= length)
+                return true;
+        if (memory && !is_last_block(memory))
                 return false;
 
+        __syncthreads();
+#pragma unroll 1
         for (u64 part = thread_number(); part < LANES; part += thread_count())
                 lanes[part] = part * length < n ? parts[part] : Op::none();
         join_lanes<Op>(lanes);
@@ -172,7 +145,7 @@ static __device__ __forceinline__ void reduce(const Op &op, T *result, u64 n) {
 
         if (block_number() > 0)
                 return;
-        reduce_in_one(op, n, lanes);
+        reduce_parts(op, n, 0, 1, (WideMemory *)0, lanes);
         if (thread_number() == 0)
                 *result = (T)Op::end(lanes[0], n);
 }
@@ -182,13 +155,11 @@ template <class Op, class T>
 static __device__ __forceinline__ void reduce_wide(const Op &op, T *result, u64 n,
                                                    WideMemory *memory) {
         __shared__ typename Op::Value lanes[LANES];
-        bool is_mine = block_number() == 0;
 
-        if (memory)
-                is_mine = reduce_in_all(op, n, memory, lanes);
-        else if (is_mine)
-                reduce_in_one(op, n, lanes);
-        if (is_mine && thread_number() == 0)
+        if (!memory && block_number() > 0)
+                return;
+        if (reduce_parts(op, n, block_number(), memory ? block_count() : 1, memory, lanes) &&
+            thread_number() == 0)
                 *result = (T)Op::end(lanes[0], n);
 }
 

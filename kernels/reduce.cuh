@@ -4,7 +4,7 @@
  *
  * The result depends on the numbers and on n alone, not on the geometry. n cuts the numbers into parts.
  * LANES lanes add up a part, lane i every LANES-th number from the part's number i on, and are joined in a
- * tree. The results of the parts are the lanes of one more tree.
+ * tree. Then the lanes add up the parts' results in the same way, and are joined once more.
  *
  * Every reduction has two forms with the same result:
  * - K works in block 0 alone. That is best for few numbers, and many such jobs can be one launch.
@@ -22,21 +22,22 @@
 #pragma once
 #include "common.cuh"
 
-#define LANES        1024u  /* and the largest number of parts */
-#define PART         16384u /* a part's numbers are a multiple of it */
+#define LANES        1024u
+#define LOADS        8u              /* in flight in a thread */
+#define PART         (LOADS * LANES) /* numbers; all parts but the last have a multiple of them */
+#define PARTS_MAX    4096u
 #define ONE_PART     65536u /* so many numbers are one part */
-#define LOADS        8u     /* in flight in a thread */
 #define WIDE_THREADS 512
 
 /* The worker makes it of zeros, for the launches of one stream. */
 struct WideMemory {
         unsigned n_ended; /* blocks; 0 before and after each launch */
         unsigned unused[3];
-        u64 values[2 * LANES]; /* of the parts */
+        u64 values[2 * PARTS_MAX]; /* of the parts */
 };
 
 static __device__ __forceinline__ u64 part_length(u64 n) {
-        u64 n_most = (u64)PART * LANES;
+        u64 n_most = (u64)PART * PARTS_MAX;
 
         return n <= ONE_PART ? n : (n / n_most + (n % n_most > 0)) * PART;
 }
@@ -104,9 +105,21 @@ static __device__ __forceinline__ bool is_last_block(WideMemory *memory) {
         return is_last;
 }
 
+/* One lane's parts, in order. */
+template <class Op>
+static __device__ __forceinline__ typename Op::Value join_parts(const typename Op::Value *parts,
+                                                                u64 lane, u64 n, u64 length) {
+        typename Op::Value value = Op::none();
+
+#pragma unroll 1
+        for (u64 part = lane; part * length < n; part += LANES)
+                value = Op::join(value, parts[part]);
+        return value;
+}
+
 /*
  * Block first of step blocks does parts first, first + step, and so on. With memory the last block to end
- * joins the parts. Without it this block is the only one, and keeps them in its own memory.
+ * joins the parts. Without it this block is the only one, and its own memory has one result a lane.
  *
  * Return: whether this block has the result: in lanes[0], for thread 0 alone.
  */
@@ -114,7 +127,8 @@ template <class Op>
 static __device__ __forceinline__ bool reduce_parts(const Op &op, u64 n, u64 first, u64 step,
                                                     WideMemory *memory, typename Op::Value *lanes) {
         __shared__ typename Op::Value own[LANES];
-        typename Op::Value *parts = memory ? (typename Op::Value *)memory->values : own;
+        typename Op::Value *parts =
+                memory ? (typename Op::Value *)memory->values : (typename Op::Value *)0;
         u64 length = part_length(n);
 
         /* Part 0 is there even if it is empty. */
@@ -123,8 +137,13 @@ static __device__ __forceinline__ bool reduce_parts(const Op &op, u64 n, u64 fir
                 u64 begin = part * length;
 
                 reduce_part(op, begin, n - begin < length ? n : begin + length, lanes);
-                if (thread_number() == 0)
+                if (thread_number() > 0)
+                        continue;
+                if (memory)
                         parts[part] = lanes[0];
+                else
+                        own[part % LANES] =
+                                part < LANES ? lanes[0] : Op::join(own[part % LANES], lanes[0]);
         }
         if (!memory && n <= length)
                 return true;
@@ -133,8 +152,11 @@ static __device__ __forceinline__ bool reduce_parts(const Op &op, u64 n, u64 fir
 
         __syncthreads();
 #pragma unroll 1
-        for (u64 part = thread_number(); part < LANES; part += thread_count())
-                lanes[part] = part * length < n ? parts[part] : Op::none();
+        for (u64 lane = thread_number(); lane < LANES; lane += thread_count())
+                if (memory)
+                        lanes[lane] = join_parts<Op>(parts, lane, n, length);
+                else
+                        lanes[lane] = lane * length < n ? own[lane] : Op::none();
         join_lanes<Op>(lanes);
         return true;
 }

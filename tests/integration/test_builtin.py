@@ -146,8 +146,8 @@ def test_reductions_give_the_same_bits_each_time_and_for_each_block(bench):
 
 # ---- reductions of many numbers work in all blocks, with the result of one ----
 
-LANES, PART, ONE_PART = 1024, 16384, 65536  # kernels/reduce.cuh
-WIDE_SIZES = [0, 1, 1023, 1024, 1025, ONE_PART - 1, ONE_PART, ONE_PART + 1, 5 * PART + 1, 1_000_007]
+LANES, PART, PARTS_MAX, ONE_PART = 1024, 8192, 4096, 65536  # kernels/reduce.cuh
+WIDE_SIZES = [0, 1, 1023, 1024, 1025, ONE_PART - 1, ONE_PART, ONE_PART + 1, 10 * PART + 1, 1_000_007]
 
 
 def tree(lanes):
@@ -157,8 +157,8 @@ def tree(lanes):
     return lanes[0]
 
 
-def part_sum(terms):
-    """One part: each lane in order, then the tree."""
+def in_lanes(terms):
+    """Each lane in order, then the tree."""
     lanes = numpy.zeros(LANES)
     for row in numpy.pad(terms, (0, -len(terms) % LANES)).reshape(-1, LANES):
         lanes = lanes + row
@@ -168,11 +168,9 @@ def part_sum(terms):
 def fixed_order(terms):
     """The sum in the order that kernels/reduce.cuh promises."""
     n = len(terms)
-    length = n if n <= ONE_PART else -(-n // (PART * LANES)) * PART
-    parts = numpy.zeros(LANES)
-    for i, begin in enumerate(range(0, n, max(1, length))):
-        parts[i] = part_sum(terms[begin:begin + length])
-    return tree(parts)
+    length = n if n <= ONE_PART else -(-n // (PART * PARTS_MAX)) * PART
+    parts = [in_lanes(terms[begin:begin + length]) for begin in range(0, n, max(1, length))]
+    return in_lanes(numpy.array(parts))
 
 
 def in_device(client, values):
@@ -220,7 +218,7 @@ def extremes(bench, x):
 
 
 def test_extremes_are_those_of_numpy(bench):
-    for n in (1, 2, 1025, ONE_PART, ONE_PART + 1, 5 * PART + 1, 300_001):
+    for n in (1, 2, 1025, ONE_PART, ONE_PART + 1, 10 * PART + 1, 300_001):
         x = numpy.round(bench.values(n), 2)  # with many equal ones, of which the first counts
         assert extremes(bench, x) == [x.min(), x.max(), x.argmin(), x.argmax()], n
         x[bench.random.integers(n, size=2)] = numpy.inf, -numpy.inf
@@ -245,6 +243,16 @@ def test_extremes_and_mean_of_nothing(bench):
     assert numpy.isnan(bench.result(arena, 1)[0])
     infinite = numpy.full(3, numpy.inf, bench.dtype)
     assert extremes(bench, infinite) == [numpy.inf, numpy.inf, 0, 0]
+
+
+def test_lanes_add_up_several_parts_of_very_many_numbers(client):
+    n = (LANES + 1) * PART + 5
+    x = numpy.random.default_rng(6).uniform(-2, 2, n).astype(numpy.float32)
+    arena = client.arena(8)
+    for grid, block in ((1, 1024), (7, 32)):
+        client.run_well(Job().launch(client.builtin(), "sum_f32", [In(client.array(x)), Out(arena.slice(0, 4)), u64(n)],
+                                     grid, block))
+        assert arena.array(numpy.float32)[0] == numpy.float32(fixed_order(x.astype(numpy.float64)))
 
 
 def test_neither_geometry_nor_place_change_the_bits_of_a_reduction(bench):

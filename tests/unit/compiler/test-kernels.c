@@ -245,7 +245,7 @@ static void check_sums(u64 n, bool is_f64, unsigned shape) {
 /* ---- reductions in all blocks: the same bits ------------------------------------------ */
 
 /* What a launch of a wide form needs: daemon/worker/wide.h, which this room does not see. */
-enum { WIDE_BYTES = 16 + 1024 * 16 };
+enum { WIDE_BYTES = 16 + 4096 * 16 };
 
 static void launch_shape(const char *name, const unsigned shape[2], void **params) {
         CUlaunchConfig config = {
@@ -306,6 +306,7 @@ static void wide_reductions_have_the_bits_of_one_block(void **state) {
         static const u64 many[] = {0, 1, 1025, 65536, 65537, 100000, 81920};
 
         set_up();
+        check_wide("sum", false, 1025 * 8192 + 1); /* a lane has two parts */
         for (size_t i = 0; i < ARRAY_SIZE(many); i++)
                 for (size_t k = 0; k < ARRAY_SIZE(reductions); k++) {
                         check_wide(reductions[k], false, many[i]);

@@ -3,7 +3,7 @@
  * @kernel argmax
  * @text   s[0] = the first i < n with the largest x[i], or the first NaN; 2^64 - 1 if n is 0
  * @args   in:x:real:n out:s:u64:1 u64:n
- * @launch grid 1, any block, fastest 1024; the result is the same for each; for n > 65536 gpuq uses the whole device
+ * @launch grid 1, any block, fastest 1024; for n > 65536 gpuq uses the whole device; the result is the same
  */
 #include "reduce.cuh"
 

@@ -3,7 +3,7 @@
  * @kernel mean
  * @text   s[0] = mean of x[i] for i < n, accumulated in f64; NaN if n is 0
  * @args   in:x:real:n out:s:real:1 u64:n
- * @launch grid 1, any block, fastest 1024; the result is the same for each; for n > 65536 gpuq uses the whole device
+ * @launch grid 1, any block, fastest 1024; for n > 65536 gpuq uses the whole device; the result is the same
  */
 #include "reduce.cuh"
 

@@ -20,7 +20,8 @@
 #include "worker/launcher.h"
 
 #define STREAMS_MAX 16u /* of each class */
-/* Limit of the scratch that all streams keep; the driver's pool grows by 32 MiB at a time. */
+/* Limit of the scratch that all streams keep, but for 3 MiB of stream_wide(); the driver's pool grows by 32 MiB
+ * at a time. */
 #define STREAMS_SCRATCH_MAX ((size_t)24 << 20)
 
 typedef enum StreamClass {

@@ -14,9 +14,9 @@ The head comment of every kernel that users may run says
             buffers (daemon/util/need.h)
     @launch which grid and block it takes
 
-A file without @kernel is for workers alone, as are kernels called gpuq_internal_NAME. BUILTIN.txt has one line a kernel, as daemon/compiler/compiled.h describes a
-signature: KINDS, symbol, name, text, between tabs, newlines as "\\n". BUILTIN.inc has the same as initializers in C:
-{"NAME", "KINDS", "TEXT"}.
+A file without @kernel is for workers alone, as are kernels called gpuq_internal_NAME. BUILTIN.txt has one line a
+kernel, as daemon/compiler/compiled.h describes a signature: KINDS, symbol, name, text, between tabs, newlines as "\\n".
+BUILTIN.inc has the same as initializers in C: {"NAME", "KINDS", "TEXT"}.
 """
 import re
 import sys

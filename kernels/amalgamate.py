@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make one source of the built-in kernels and two copies of their description.
 
-amalgamate.py BUILTIN.cu BUILTIN.txt BUILTIN.inc common.cuh KERNEL.cu...
+amalgamate.py BUILTIN.cu BUILTIN.txt BUILTIN.inc HEADER.cuh... KERNEL.cu...
 
 The head comment of every kernel that users may run says
 
@@ -14,9 +14,9 @@ The head comment of every kernel that users may run says
             buffers (daemon/util/need.h)
     @launch which grid and block it takes
 
-A file without @kernel is for workers alone. BUILTIN.txt has one line a kernel, as daemon/compiler/compiled.h describes a
-signature: KINDS, symbol, name, text, between tabs, newlines as "\\n". BUILTIN.inc has the same as initializers in C:
-{"NAME", "KINDS", "TEXT"}.
+A file without @kernel is for workers alone, as are kernels called gpuq_internal_NAME. BUILTIN.txt has one line a
+kernel, as daemon/compiler/compiled.h describes a signature: KINDS, symbol, name, text, between tabs, newlines as "\\n".
+BUILTIN.inc has the same as initializers in C: {"NAME", "KINDS", "TEXT"}.
 """
 import re
 import sys
@@ -60,7 +60,7 @@ def main():
         for path in paths:
             with open(path, encoding='utf-8') as f:
                 source = f.read()
-            cu.write(re.sub(r'^#(include "common.cuh"|pragma once)\n', '', source, flags=re.M))
+            cu.write(re.sub(r'^#(include "\w+\.cuh"|pragma once)\n', '', source, flags=re.M))
             if re.search(r'^ \* @kernel ', source, re.M):
                 for kinds, name, text in describe(path, source):
                     txt.write(f'{kinds}\t{name}\t{name}\t{text}\n')

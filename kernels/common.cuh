@@ -9,9 +9,6 @@
 
 typedef unsigned long long u64;
 
-/* Lanes of a reduction: a constant, so that the result depends on n alone, not on the geometry. */
-#define LANES 1024
-
 static __device__ inline u64 thread_number() {
         return threadIdx.x + (u64)blockDim.x * (threadIdx.y + (u64)blockDim.y * threadIdx.z);
 }
@@ -33,13 +30,3 @@ static __device__ inline u64 block_count() {
         u64 i = block_number() * thread_count() + thread_number();                                 \
         i < (n);                                                                                   \
         i += block_count() * thread_count()
-
-/* Adds up lanes[0] to lanes[LANES - 1] into lanes[0], in one fixed order. All threads of a block call it. */
-static __device__ inline void reduce_lanes(double *lanes) {
-        __syncthreads();
-        for (unsigned half = LANES / 2; half > 0; half /= 2) {
-                for (u64 lane = thread_number(); lane < half; lane += thread_count())
-                        lanes[lane] += lanes[lane + half];
-                __syncthreads();
-        }
-}

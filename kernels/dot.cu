@@ -3,32 +3,37 @@
  * @kernel dot
  * @text   s[0] = sum of x[i] * y[i] for i < n, accumulated in f64
  * @args   in:x:real:n in:y:real:n out:s:real:1 u64:n
- * @launch grid 1 (only block 0 works), any block, fastest 1024; the block size does not change the result
+ * @launch grid 1, any block, fastest 1024; for n > 65536 gpuq uses the whole device; the result is the same
  */
-#include "common.cuh"
+#include "reduce.cuh"
 
-template <class T> static __device__ inline void dot(const T *x, const T *y, T *s, u64 n) {
-        __shared__ double lanes[LANES];
+template <class T> struct Pair { T x, y; };
 
-        if (block_number() > 0)
-                return;
+template <class T> struct Dot : SumOfTaken<Pair<T>> {
+        const T *x, *y;
 
-        for (u64 lane = thread_number(); lane < LANES; lane += thread_count()) {
-                double value = 0;
-
-                for (u64 i = lane; i < n; i += LANES)
-                        value += (double)x[i] * y[i];
-                lanes[lane] = value;
+        __device__ __forceinline__ Dot(const T *from_x, const T *from_y) : x(from_x), y(from_y) {
         }
-        reduce_lanes(lanes);
-        if (thread_number() == 0)
-                *s = (T)lanes[0];
-}
+        __device__ __forceinline__ Pair<T> take(u64 i) const {
+                return Pair<T>{x[i], y[i]};
+        }
+        static __device__ __forceinline__ double add(double value, Pair<T> taken, u64) {
+                return fma((double)taken.x, (double)taken.y, value);
+        }
+};
 
 extern "C" __global__ void dot_f32(const float *x, const float *y, float *s, u64 n) {
-        dot(x, y, s, n);
+        reduce(Dot<float>(x, y), s, n);
 }
 
 extern "C" __global__ void dot_f64(const double *x, const double *y, double *s, u64 n) {
-        dot(x, y, s, n);
+        reduce(Dot<double>(x, y), s, n);
+}
+
+WIDE(dot_f32)(const float *x, const float *y, float *s, u64 n, WideMemory *memory) {
+        reduce_wide(Dot<float>(x, y), s, n, memory);
+}
+
+WIDE(dot_f64)(const double *x, const double *y, double *s, u64 n, WideMemory *memory) {
+        reduce_wide(Dot<double>(x, y), s, n, memory);
 }

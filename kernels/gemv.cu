@@ -5,7 +5,7 @@
  * @args   in:A:real:m,n in:x:real:n out:y:real:m u64:m u64:n
  * @launch any grid and block; a block computes whole rows; fastest: grid m, block 256
  */
-#include "common.cuh"
+#include "reduce.cuh"
 
 template <class T>
 static __device__ inline void gemv(const T *A, const T *x, T *y, u64 m, u64 n) {
@@ -19,7 +19,7 @@ static __device__ inline void gemv(const T *A, const T *x, T *y, u64 m, u64 n) {
                                 value += (double)A[row * n + i] * x[i];
                         lanes[lane] = value;
                 }
-                reduce_lanes(lanes);
+                join_lanes<SumOfTaken<T>>(lanes);
                 if (thread_number() == 0)
                         y[row] = (T)lanes[0];
                 __syncthreads(); /* lanes[0] is read before the next row changes it */

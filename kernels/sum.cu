@@ -3,32 +3,22 @@
  * @kernel sum
  * @text   s[0] = sum of x[i] for i < n, accumulated in f64
  * @args   in:x:real:n out:s:real:1 u64:n
- * @launch grid 1 (only block 0 works), any block, fastest 1024; the block size does not change the result
+ * @launch grid 1, any block, fastest 1024; for n > 65536 gpuq uses the whole device; the result is the same
  */
-#include "common.cuh"
-
-template <class T> static __device__ inline void sum(const T *x, T *s, u64 n) {
-        __shared__ double lanes[LANES];
-
-        if (block_number() > 0)
-                return;
-
-        for (u64 lane = thread_number(); lane < LANES; lane += thread_count()) {
-                double value = 0;
-
-                for (u64 i = lane; i < n; i += LANES)
-                        value += x[i];
-                lanes[lane] = value;
-        }
-        reduce_lanes(lanes);
-        if (thread_number() == 0)
-                *s = (T)lanes[0];
-}
+#include "reduce.cuh"
 
 extern "C" __global__ void sum_f32(const float *x, float *s, u64 n) {
-        sum(x, s, n);
+        reduce(SumOf<float>(x), s, n);
 }
 
 extern "C" __global__ void sum_f64(const double *x, double *s, u64 n) {
-        sum(x, s, n);
+        reduce(SumOf<double>(x), s, n);
+}
+
+WIDE(sum_f32)(const float *x, float *s, u64 n, WideMemory *memory) {
+        reduce_wide(SumOf<float>(x), s, n, memory);
+}
+
+WIDE(sum_f64)(const double *x, double *s, u64 n, WideMemory *memory) {
+        reduce_wide(SumOf<double>(x), s, n, memory);
 }

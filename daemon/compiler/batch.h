@@ -18,8 +18,8 @@
  *
  * There is none for a kernel of a module that names one so already, that reads %gridid, that asks for its layer of the grid
  * inside of a function that was not inlined, that uses clusters, a cooperative launch,
- * printf, device-side launch or module variables, or whose arguments are too large for
- * two rows. No twin is no error: such jobs run one by one. A twin has limits of its
+ * printf, device-side launch or module variables, whose arguments are too large for
+ * two rows, or that is gpuq's own (util/symbol.h). No twin is no error: such jobs run one by one. A twin has limits of its
  * own, as of threads a block, which may be lower than K's.
  */
 

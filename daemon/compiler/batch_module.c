@@ -11,8 +11,9 @@
 #include <string.h>
 
 #include "compiler/batch.h"
-#include "util/grow.h"
 #include "compiler/ptx.h"
+#include "util/grow.h"
+#include "util/symbol.h"
 
 #define ALIGN_MAX  16u /* of the table, and so of its rows */
 #define CALLS_DEEP 64u /* how far an obstacle is followed against the order of the text */
@@ -254,6 +255,8 @@ static int read_function(Reader *reader, bool is_entry) {
                 r = read_parameters(reader, &function);
         }
         read_body(reader, &function);
+        if (ptx_token_starts(function.name, SYMBOL_INTERNAL))
+                function.obstacle = BATCH_INTERNAL;
 
         if (r == 0)
                 r = grow(&module->functions, module->n_functions, sizeof(function));

@@ -25,6 +25,7 @@ typedef enum BatchObstacle {
         BATCH_VARIABLE,    /* it names a variable, texture or surface of the module */
         BATCH_CALL,        /* printf, malloc, a launch, or a function without a body here */
         BATCH_PARAMETERS,  /* none, too large, or used in a way that a table cannot replace */
+        BATCH_INTERNAL,    /* one of gpuq's own kernels, of which no jobs are batched */
         BATCH_UNKNOWN,     /* not understood */
 } BatchObstacle;
 

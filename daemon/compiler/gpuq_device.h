@@ -146,27 +146,57 @@ GPUQ_CONVERT(gridDim)
 
 #define GPUQ_DEVICE static __device__ __forceinline__
 
-/* __syncthreads() is built into clang. */
+/*
+ * Clang takes it that no intrinsic changes a static variable whose address nobody takes, such as most
+ * __shared__ ones, and moves their loads before a barrier. It takes that of no assembly.
+ */
+#define GPUQ_NO_MOVES() asm volatile("" ::: "memory")
+
+GPUQ_DEVICE void gpuq_syncthreads() {
+        GPUQ_NO_MOVES();
+        __syncthreads();
+        GPUQ_NO_MOVES();
+}
+/* Built into clang, too. */
+#define __syncthreads() gpuq_syncthreads()
+
 GPUQ_DEVICE int __syncthreads_count(int predicate) {
-        return __nvvm_bar0_popc(predicate);
+        GPUQ_NO_MOVES();
+        int count = __nvvm_bar0_popc(predicate);
+        GPUQ_NO_MOVES();
+        return count;
 }
 GPUQ_DEVICE int __syncthreads_and(int predicate) {
-        return __nvvm_bar0_and(predicate);
+        GPUQ_NO_MOVES();
+        int all = __nvvm_bar0_and(predicate);
+        GPUQ_NO_MOVES();
+        return all;
 }
 GPUQ_DEVICE int __syncthreads_or(int predicate) {
-        return __nvvm_bar0_or(predicate);
+        GPUQ_NO_MOVES();
+        int any = __nvvm_bar0_or(predicate);
+        GPUQ_NO_MOVES();
+        return any;
 }
 GPUQ_DEVICE void __syncwarp(unsigned mask = 0xffffffff) {
+        GPUQ_NO_MOVES();
         __nvvm_bar_warp_sync(mask);
+        GPUQ_NO_MOVES();
 }
 GPUQ_DEVICE void __threadfence() {
+        GPUQ_NO_MOVES();
         __nvvm_membar_gl();
+        GPUQ_NO_MOVES();
 }
 GPUQ_DEVICE void __threadfence_block() {
+        GPUQ_NO_MOVES();
         __nvvm_membar_cta();
+        GPUQ_NO_MOVES();
 }
 GPUQ_DEVICE void __threadfence_system() {
+        GPUQ_NO_MOVES();
         __nvvm_membar_sys();
+        GPUQ_NO_MOVES();
 }
 GPUQ_DEVICE void __trap() {
         asm volatile("trap;");

@@ -23,6 +23,10 @@
 #define ARGUMENTS_MAX 320u /* with a folder for each option of a client */
 #define LOCAL         "gpuq_local_memory"
 
+/* No access is moved over a call of this function: gpuq_device.h says why clang would do it. */
+#define NO_MOVES      "__asm__ volatile(\"\" ::: \"memory\"); "
+#define ORDERED(name) "-D" name "(...)=({ " NO_MOVES name "(__VA_ARGS__); " NO_MOVES "})"
+
 /* Debian, Ubuntu, Fedora. */
 static const char *const libraries[] = {
         "/usr/lib/clc/nvptx64--nvidiacl.bc",
@@ -225,6 +229,11 @@ static int run(const OpenCl *opencl, const Request *request, const char *library
                 "-Dnative_log=log",
                 "-Dnative_log2=log2",
                 "-Dnative_powr=powr",
+                ORDERED("barrier"),
+                ORDERED("work_group_barrier"),
+                ORDERED("mem_fence"),
+                ORDERED("read_mem_fence"),
+                ORDERED("write_mem_fence"),
                 "-o",
                 opencl->ptx,
                 opencl->source,

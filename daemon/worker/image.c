@@ -350,6 +350,13 @@ int image_load(Context *context, Compiled *compiled, void *data, Image **ret_ima
         return 0;
 }
 
+static void image_free_function(Function *function) {
+        if (function->wide)
+                free(function->wide->in_place);
+        free(function->wide);
+        free(function->in_place);
+}
+
 Image *image_unload(Image *image) {
         if (!image)
                 return NULL;
@@ -360,7 +367,7 @@ Image *image_unload(Image *image) {
         free(image->parameters);
         free(image->needs);
         for (size_t i = 0; i < image->n_functions; ++i)
-                free(image->functions[i].in_place);
+                image_free_function(&image->functions[i]);
         free(image->functions);
         compiled_free(image->compiled);
         free(image->data);

@@ -32,7 +32,9 @@ typedef struct Checkable {
         const void *user; /* the job in flight that uses it, or NULL */
 } Checkable;
 
-typedef struct Function {
+typedef struct Function Function;
+
+struct Function {
         CUfunction function;
         const char *symbol; /* as in the module; owned by the driver or by the compiled result */
         const char *name;   /* the name that users write */
@@ -50,9 +52,10 @@ typedef struct Function {
         unsigned twin_max_threads; /* in a block */
         InPlace *in_place;         /* results of trials; NULL: none yet */
         Checkable *checkable;      /* of its image, if that is checked; else NULL */
+        Function *wide;            /* a built-in reduction's other form (wide.h); NULL: none */
         /* the latest result on blocks that can be resident at once */
         unsigned resident_threads, resident_shared, resident_blocks;
-} Function;
+};
 
 typedef struct Variable {
         const char *name;

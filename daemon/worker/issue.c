@@ -182,6 +182,8 @@ static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
         int r;
 
         job_set_addresses(job, batch->way == BATCH_IN_PLACE);
+        if (job->program->is_wide)
+                job->program->wide = stream_wide(issuer->streams, batch->stream);
         if (job->program->is_checked)
                 return issue_checked(issuer, batch, job, failure);
         if (job->program->n_steps < 2 || issuer->context->is_green)

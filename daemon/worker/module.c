@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "worker/wide.h"
+
 void modules_init(Modules *modules, Context *context, Compilers *compilers, Quiesce *quiesce,
                   ModuleFunc func, ModuleBuiltinFunc builtin_func, ModuleUnloadFunc unload_func,
                   void *userdata) {
@@ -121,6 +123,8 @@ static void module_finish(Module *module, ModuleState state) {
                 return;
         }
 
+        if (module->image)
+                wide_find(module->image);
         modules->builtin_func(module->image, modules->userdata);
         HASH_ITER (hh, modules->by_id, follower, next) {
                 if (follower->is_builtin && follower->state == MODULE_COMPILING)

@@ -13,6 +13,7 @@
 
 #include "worker/argument.h"
 #include "worker/geometry.h"
+#include "worker/wide.h"
 
 typedef struct ProgramRoom {
         size_t n_steps;
@@ -42,7 +43,8 @@ static ProgramRoom program_measure(const Gpuq__V1__Operations *operations) {
                         room.n_variables += 2;
                 if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
                         continue;
-                room.n_values += operation->launch->n_arguments;
+                room.n_values +=
+                        operation->launch->n_arguments + 1; /* a wide form takes one more */
                 for (size_t k = 0; k < operation->launch->n_arguments; ++k)
                         room.n_scalars += argument_slots(operation->launch->arguments[k]);
         }
@@ -185,7 +187,7 @@ static int program_arguments(ProgramBuilder *builder, ProgramLaunch *launch,
                                    message->n_arguments);
 
         launch->values = builder->values;
-        builder->values += message->n_arguments;
+        builder->values += message->n_arguments + 1;
         for (unsigned i = 0; i < message->n_arguments; ++i) {
                 r = program_argument(builder, launch, i, message->arguments[i]);
                 if (r)
@@ -215,6 +217,7 @@ static int program_launch(ProgramBuilder *builder, const Gpuq__V1__Launch *messa
         if (r)
                 return r;
 
+        builder->program->is_wide |= wide_apply(launch, builder->context, &builder->program->wide);
         builder->program->has_printf |= kernel->image->has_printf;
         builder->program->is_checked |= kernel->image->checkable.address != 0;
         ++builder->program->n_steps;

@@ -79,6 +79,8 @@ typedef struct Program {
         size_t n_buffers;
         Step *steps;
         size_t n_steps;
+        CUdeviceptr wide;   /* memory of wide launches (wide.h): set this too if is_wide */
+        bool is_wide;       /* there are such */
         bool has_printf;    /* a kernel may print: runs alone */
         bool is_checked;    /* accesses of a kernel are compared: see checked.h */
         bool launches_only; /* no step's check depends on a buffer, but for needs */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "worker/wide.h"
+
 #define STREAMS_ALL ((size_t)_STREAM_CLASS_N * STREAMS_MAX)
 
 /* The gate's word. */
@@ -153,6 +155,30 @@ CUresult stream_scratch(Streams *streams, Stream *stream, size_t n_bytes,
         return CUDA_SUCCESS;
 }
 
+CUdeviceptr stream_wide(const Streams *streams, Stream *stream) {
+        const Driver *cu = streams->context->cu;
+        CUdeviceptr wide;
+
+        if (stream->wide)
+                return stream->wide;
+        if (cu->cuMemAllocFromPoolAsync(&wide, WIDE_BYTES, streams->context->pool,
+                                        stream->stream) != CUDA_SUCCESS)
+                return 0;
+        if (cu->cuMemsetD8Async(wide, 0, WIDE_BYTES, stream->stream) != CUDA_SUCCESS) {
+                (void)cu->cuMemFreeAsync(wide, stream->stream);
+                return 0;
+        }
+        stream->wide = wide;
+        return wide;
+}
+
+static CUresult stream_drop_wide(const Streams *streams, Stream *stream) {
+        CUdeviceptr wide = stream->wide;
+
+        stream->wide = 0;
+        return wide ? streams->context->cu->cuMemFreeAsync(wide, stream->stream) : CUDA_SUCCESS;
+}
+
 CUresult stream_launch(Streams *streams, Stream *stream, CUlaunchConfig *config,
                        CUfunction function, void **params) {
         unsigned n_graphs = stream->launcher.n;
@@ -179,11 +205,12 @@ bool streams_drop_scratch(Streams *streams) {
                 for (unsigned i = 0; i < STREAMS_MAX; ++i) {
                         Stream *stream = &streams->streams[class][i];
 
-                        if (stream->n_busy > 0 || !stream->scratch)
+                        if (stream->n_busy > 0 || (!stream->scratch && !stream->wide))
                                 continue;
                         /* If the context is unusable, the next call that returns a result
                          * reports it. */
                         (void)stream_drop_scratch(streams, stream);
+                        (void)stream_drop_wide(streams, stream);
                         any = true;
                 }
         return any;

@@ -20,7 +20,8 @@
 #include "worker/launcher.h"
 
 #define STREAMS_MAX 16u /* of each class */
-/* Limit of the scratch that all streams keep; the driver's pool grows by 32 MiB at a time. */
+/* Limit of the scratch that all streams keep, but for 3 MiB of stream_wide(); the driver's pool grows by 32 MiB
+ * at a time. */
 #define STREAMS_SCRATCH_MAX ((size_t)24 << 20)
 
 typedef enum StreamClass {
@@ -53,6 +54,7 @@ typedef struct Stream {
         CUdeviceptr
                 scratch; /* kept from ticket to ticket, since these run one after the other; or 0 */
         size_t n_scratch; /* bytes */
+        CUdeviceptr wide; /* memory of wide launches (wide.h), or 0 */
 } Stream;
 
 typedef struct Ticket {
@@ -89,6 +91,12 @@ bool streams_may_keep(const Streams *streams, const Stream *stream, size_t n_byt
  * nothing.
  */
 CUresult stream_scratch(Streams *streams, Stream *stream, size_t n_bytes, CUdeviceptr *ret_scratch);
+/**
+ * stream_wide() - memory for the next wide launches on the stream (wide.h), until streams_drop_scratch()
+ *
+ * Return: 0 if the device has none.
+ */
+CUdeviceptr stream_wide(const Streams *streams, Stream *stream);
 /** stream_launch() - launch a kernel; sets hStream of @config. Return: as launcher_launch(). */
 CUresult stream_launch(Streams *streams, Stream *stream, CUlaunchConfig *config,
                        CUfunction function, void **params);

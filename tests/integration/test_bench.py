@@ -155,3 +155,12 @@ def test_a_wrong_result_is_no_figure(tmp_path):
                              tmp_path, "copies/1/0.01"], capture_output=True, text=True, timeout=place.PATIENCE_S)
     assert answer.returncode != 0 and answer.stdout == ""
     assert "element 5000 is" in answer.stderr
+
+
+def test_the_table_of_reductions_has_each_length_and_its_sum():
+    script = place.ROOT / "tests/bench/reductions.py"
+    output = subprocess.run([sys.executable, script, "--prefix", place.STAGE, "--device", place.DEVICE, "--ways", "gpuq", "--n", "1000,70000",
+                             "--kernels", "sum_f32,argmax_f64", "--seconds", "0.02"], capture_output=True, text=True, timeout=200, check=True).stdout
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]
+    assert [row[:3] for row in rows] == [[kernel, n, "gpuq"] for kernel in ("sum_f32", "argmax_f64") for n in ("1,000", "70,000")]
+    assert float(rows[1][-1]) == pytest.approx(35000, rel=0.01)

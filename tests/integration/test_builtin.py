@@ -69,7 +69,7 @@ def bench(client, request):
 def test_every_promised_kernel_is_there_in_both_widths(client):
     names = {kernel.name for kernel in client.builtin().kernels}
     for kernel in ("add", "axpy", "scale", "polynomial", "sum", "sum_of_squares", "dot", "gemm", "gemv",
-                   "divide"):
+                   "divide", "mean", "min", "max", "argmin", "argmax"):
         for type_name in TYPES:
             assert f"{kernel}_{type_name}" in names
 
@@ -142,6 +142,177 @@ def test_reductions_give_the_same_bits_each_time_and_for_each_block(bench):
         bench.run("sum", [bench.input(x), out, u64(n)], 1, block)
         seen.add(bench.result(arena, 1).tobytes())
     assert len(seen) == 1
+
+
+# ---- reductions of many numbers work in all blocks, with the result of one ----
+
+LANES, PART, PARTS_MAX, ONE_PART = 1024, 8192, 4096, 65536  # kernels/reduce.cuh
+WIDE_SIZES = [0, 1, 1023, 1024, 1025, ONE_PART - 1, ONE_PART, ONE_PART + 1, 10 * PART + 1, 1_000_007]
+
+
+def tree(lanes):
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = lanes[:half] + lanes[half:]
+    return lanes[0]
+
+
+def in_lanes(terms):
+    """Each lane in order, then the tree."""
+    lanes = numpy.zeros(LANES)
+    for row in numpy.pad(terms, (0, -len(terms) % LANES)).reshape(-1, LANES):
+        lanes = lanes + row
+    return tree(lanes)
+
+
+def fixed_order(terms):
+    """The sum in the order that kernels/reduce.cuh promises."""
+    n = len(terms)
+    length = n if n <= ONE_PART else -(-n // (PART * PARTS_MAX)) * PART
+    parts = [in_lanes(terms[begin:begin + length]) for begin in range(0, n, max(1, length))]
+    return in_lanes(numpy.array(parts))
+
+
+def in_device(client, values):
+    """The values in device memory."""
+    host, arena = client.array(values), client.device_arena(max(1, values.nbytes))
+    if values.nbytes:
+        client.run_well(Job().copy(arena.slice(0, values.nbytes), host.slice(0, values.nbytes), values.nbytes))
+    return arena.slice(0, values.nbytes)
+
+
+def reduction_data(bench, n):
+    """Numbers whose products are exact in f64: so it does not matter whether they are rounded before they are added."""
+    x, y = (bench.random.uniform(-2, 2, n).astype(numpy.float32).astype(bench.dtype) for _ in range(2))
+    return x, y, x.astype(numpy.float64), y.astype(numpy.float64)
+
+
+def test_reductions_have_the_bits_of_their_fixed_order(bench):
+    for n in WIDE_SIZES:
+        x, y, wide_x, wide_y = reduction_data(bench, n)
+        wanted = {"sum": wide_x, "sum_of_squares": wide_x * wide_x, "dot": wide_x * wide_y}
+        for kernel, terms in wanted.items():
+            inputs = [x] + ([y] if kernel == "dot" else [])
+            arena, out = bench.output(1)
+            bench.run(kernel, [*map(bench.input, inputs), out, u64(n)], 1, 1024)
+            assert bench.result(arena, 1)[0].tobytes() == bench.dtype(fixed_order(terms)).tobytes(), (kernel, n)
+
+
+def test_means_have_the_bits_of_their_sums(bench):
+    for n in (1, 1025, ONE_PART + 1, 300_001):
+        x = bench.values(n)
+        arena, out = bench.output(1)
+        bench.run("mean", [bench.input(x), out, u64(n)], 1, 1024)
+        wanted = fixed_order(x.astype(numpy.float64)) / n
+        assert bench.result(arena, 1)[0].tobytes() == bench.dtype(wanted).tobytes(), n
+
+
+def extremes(bench, x):
+    """min, max, argmin and argmax of the values."""
+    results = []
+    for kernel, dtype in (("min", bench.dtype), ("max", bench.dtype), ("argmin", numpy.uint64), ("argmax", numpy.uint64)):
+        arena = bench.client.arena(8)
+        bench.run(kernel, [bench.input(x), Out(arena.slice(0, numpy.dtype(dtype).itemsize)), u64(len(x))], 1, 256)
+        results.append(arena.array(dtype, 1)[0])
+    return results
+
+
+def test_extremes_are_those_of_numpy(bench):
+    for n in (1, 2, 1025, ONE_PART, ONE_PART + 1, 10 * PART + 1, 300_001):
+        x = numpy.round(bench.values(n), 2)  # with many equal ones, of which the first counts
+        assert extremes(bench, x) == [x.min(), x.max(), x.argmin(), x.argmax()], n
+        x[bench.random.integers(n, size=2)] = numpy.inf, -numpy.inf
+        assert extremes(bench, x) == [x.min(), x.max(), x.argmin(), x.argmax()], n
+
+
+def test_nan_comes_before_all_numbers(bench):
+    for n in (1, 2000, 100_001):
+        x = bench.values(n)
+        at = bench.random.integers(n, size=3)
+        x[at] = numpy.nan
+        least, most, *places = extremes(bench, x)
+        assert numpy.isnan(least) and numpy.isnan(most)
+        assert places == [at.min()] * 2
+
+
+def test_extremes_and_mean_of_nothing(bench):
+    x = bench.values(0)
+    assert extremes(bench, x) == [numpy.inf, -numpy.inf, 2**64 - 1, 2**64 - 1]
+    arena, out = bench.output(1)
+    bench.run("mean", [bench.input(x), out, u64(0)], 1)
+    assert numpy.isnan(bench.result(arena, 1)[0])
+    infinite = numpy.full(3, numpy.inf, bench.dtype)
+    assert extremes(bench, infinite) == [numpy.inf, numpy.inf, 0, 0]
+
+
+def test_lanes_add_up_several_parts_of_very_many_numbers(client):
+    n = (LANES + 1) * PART + 5
+    x = numpy.random.default_rng(6).uniform(-2, 2, n).astype(numpy.float32)
+    arena = client.arena(8)
+    for grid, block in ((1, 1024), (7, 32)):
+        client.run_well(Job().launch(client.builtin(), "sum_f32", [In(client.array(x)), Out(arena.slice(0, 4)), u64(n)],
+                                     grid, block))
+        assert arena.array(numpy.float32)[0] == numpy.float32(fixed_order(x.astype(numpy.float64)))
+
+
+def test_neither_geometry_nor_place_change_the_bits_of_a_reduction(bench):
+    for n in (ONE_PART, ONE_PART + 1, 300_001):
+        x = bench.values(n)
+        near, far = bench.input(x), In(in_device(bench.client, x))
+        seen = set()
+        for place in (near, far):
+            for grid, block in ((1, 1024), (1, 32), ((3, 2), (8, 4, 2)), (200, 256)):
+                arena, out = bench.output(1)
+                bench.run("sum", [place, out, u64(n)], grid, block)
+                seen.add(bench.result(arena, 1).tobytes())
+        assert seen == {bench.dtype(fixed_order(x.astype(numpy.float64))).tobytes()}
+
+
+def test_wide_reductions_in_a_chain_with_other_kernels(client):
+    """They share memory for their parts, and what is written before and read after is in order."""
+    n, module = 300_001, client.builtin()
+    x = numpy.random.default_rng(3).uniform(-2, 2, n)
+    data, twice, sums = In(in_device(client, x)), client.device_arena(8 * n), client.arena(24)
+    for _ in range(5):
+        job = Job().launch(module, "sum_f64", [data, Out(sums.slice(0, 8)), u64(n)], 1, 1024)
+        job.launch(module, "scale_f64", [f64(2), data, Out(twice), u64(n)], 100, 256)
+        job.launch(module, "sum_f64", [Out(twice), Out(sums.slice(8, 8)), u64(n)], 1, 1024)
+        job.launch(module, "dot_f64", [data, data, Out(sums.slice(16, 8)), u64(1000)], 1, 1024)
+        client.run_well(job)
+        assert list(sums.array(numpy.float64)[:2]) == [fixed_order(x), fixed_order(2 * x)]
+        numpy.testing.assert_allclose(sums.array(numpy.float64)[2], (x[:1000] ** 2).sum())
+
+
+def test_wide_reductions_at_once_do_not_mix(client):
+    """Many jobs on all streams, large and small: each stream has memory of its own for parts."""
+    module, n_max = client.builtin(), 200_000
+    x = numpy.random.default_rng(4).uniform(-2, 2, n_max)
+    data = in_device(client, x)
+    sizes = [n_max - 1000 * i if i % 3 else 1000 + i for i in range(60)]
+    sums = client.arena(64 * len(sizes))
+    ids = client.submit(*(Job().launch(module, "sum_f64", [In(data), Out(sums.slice(64 * i, 8)), u64(n)], 1, 1024)
+                          for i, n in enumerate(sizes)))
+    for id in ids:
+        assert client.wait(id).state == pb.DONE
+    assert list(sums.array(numpy.float64)[::8]) == [fixed_order(x[:n]) for n in sizes]
+
+
+def test_a_prepared_reduction_is_fired_with_another_length(client):
+    module, n_max = client.builtin(), 200_000
+    x = numpy.random.default_rng(5).uniform(-2, 2, n_max)
+    data, sums = in_device(client, x), client.arena(8)
+    job = Job().launch(module, "sum_f64", [In(data), Out(sums), u64(n_max)], 1, 1024).message
+    number = client.call(prepare=pb.Prepare(job=job)).prepared.prepared
+    at = job.operations.index(struct.pack("<Q", n_max))
+    for n in (n_max, 1000, ONE_PART, ONE_PART + 1, 0, n_max - 1, n_max):
+        client.tag += 1
+        client.tell(fires=pb.Fires(fires=[pb.Fire(prepared=number, tag=client.tag, patches=[at, 8],
+                                                  values=struct.pack("<Q", n))]))
+        assert client.wait(client.session << 32 | client.tag).state == pb.DONE
+        assert sums.array(numpy.float64)[0] == fixed_order(x[:n])
+
+
+# ---- the other kernels ----
 
 
 def test_gemv(bench):

@@ -95,6 +95,30 @@ def test_local_memory_lies_behind_what_else_is_shared(gpuq, kernels):
     np.testing.assert_array_equal(out, x.T)
 
 
+FLAG = """
+__kernel void flag(__global const int *in, __global int *out)
+{
+        __local int is_set;
+        if (get_local_id(0) == get_local_size(0) - 1) {
+                is_set = in[get_group_id(0)] > 3;
+                out[get_global_size(0)] = 1;
+        }
+        %s;
+        if (is_set)
+                out[get_global_id(0)] = 2;
+}
+"""
+
+
+@needs_opencl
+def test_local_memory_is_not_read_before_the_barrier(gpuq):
+    """Clang had all but the one thread that writes it read it before."""
+    x, out = np.array([5, 1] * 4, np.int32), np.zeros(8 * 64 + 1, np.int32)
+    for barrier in ("barrier(CLK_LOCAL_MEM_FENCE)", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)"):
+        gpuq.module(FLAG % barrier, "opencl")["flag"].run((8, 64), gpuq.In(x), gpuq.Out(out))
+        np.testing.assert_array_equal(out[:-1], np.repeat([2, 0] * 4, 64))
+
+
 @needs_opencl
 def test_built_in_functions_and_vectors(gpuq, kernels):
     x, out = np.random.rand(64).astype(np.float32), np.zeros((64, 4), np.float32)

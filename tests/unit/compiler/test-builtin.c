@@ -113,6 +113,9 @@ static void each_kernel_has_a_twin(void **state) {
         ptx = read_kernels("builtin.ptx", &n);
         assert_true(batch_rewrite(ptx, n, &text, &n_text) > 0);
         assert_has_twins(text);
+        assert_non_null(strstr(text, ".entry gpuq_internal_"));
+        for (const char *s = text; (s = strstr(s, ".entry gpuq_internal_")); ++s)
+                assert_int_equal(s[strcspn(s, "$(")], '('); /* none that would be of no use */
         for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
                 _cleanup_(result_freep) Result *result = NULL;
                 Request request = {.sm = devices[i], .name = "builtin"};

@@ -112,6 +112,32 @@ static void clang_makes_the_instances_that_are_named(void **state) {
         named_instances(0);
 }
 
+/* Only thread 0 writes it, so clang had the others read it before the barrier. */
+static const char flag[] = "extern \"C\" __global__ void flag(const int *in, int *out) {\n"
+                           "  __shared__ int is_set;\n"
+                           "  if (threadIdx.x == 0) { is_set = in[0] > 3; out[0] = 1; }\n"
+                           "  __syncthreads();\n"
+                           "  if (is_set) out[threadIdx.x] = 2;\n"
+                           "}\n";
+
+static void nothing_is_read_before_the_barrier_that_it_comes_after(void **state) {
+        for (unsigned sm = 0; sm <= 90; sm += 90) {
+                _cleanup_(result_freep) Result *result = NULL;
+                const char *barrier, *load;
+                Ptx ptx = {};
+
+                assert_int_equal(result_new(&result), 0);
+                if (compile(flag, sm, result, &ptx) == BACKEND_E_MISSING)
+                        return;
+                barrier = strstr(ptx.text, "bar.sync");
+                load = strstr(ptx.text, "ld.shared");
+                assert_non_null(barrier);
+                assert_non_null(load);
+                assert_true(barrier < load);
+                free(ptx.text);
+        }
+}
+
 /* Headers that are included without need. */
 static const char standard[] =
         "#include <stdint.h>\n#include <stdlib.h>\n#include <time.h>\n#include <sys/types.h>\n"
@@ -259,6 +285,7 @@ int main(void) {
                 cmocka_unit_test(the_device_header_is_enough),
                 cmocka_unit_test(clang_makes_the_instances_that_are_named),
                 cmocka_unit_test(clang_tells_which_name_is_wrong),
+                cmocka_unit_test(nothing_is_read_before_the_barrier_that_it_comes_after),
                 cmocka_unit_test(standard_headers_do_no_harm),
                 cmocka_unit_test(for_the_cpu_it_has_the_library_and_the_translator_too),
         };

@@ -202,6 +202,9 @@ static void check_polynomial(u64 n, bool is_f64, unsigned shape) {
 
 /* ---- reductions -------------------------------------------------------------------- */
 
+static const char *const reductions[] = {"sum", "sum_of_squares", "dot",   "mean", "min",
+                                         "max", "argmin",         "argmax"};
+
 static double check_sums_of(const char *name, u64 n, bool is_f64, unsigned shape) {
         Array x = array(n, is_f64, 1), y = array(n, is_f64, 2), s = array(1, is_f64, 3);
         bool dot = strcmp(name, "dot") == 0;
@@ -237,6 +240,79 @@ static void check_sums(u64 n, bool is_f64, unsigned shape) {
 
                 assert_true(result == check_sums_of(names[i], n, is_f64, 0));
         }
+}
+
+/* ---- reductions in all blocks: the same bits ------------------------------------------ */
+
+/* What a launch of a wide form needs: daemon/worker/wide.h, which this room does not see. */
+enum { WIDE_BYTES = 16 + 4096 * 16 };
+
+static void launch_shape(const char *name, const unsigned shape[2], void **params) {
+        CUlaunchConfig config = {
+                .gridDimX = shape[0],
+                .gridDimY = 1,
+                .gridDimZ = 1,
+                .blockDimX = shape[1],
+                .blockDimY = 1,
+                .blockDimZ = 1,
+                .hStream = stream,
+        };
+        CUfunction function;
+
+        OK(cuModuleGetFunction(&function, module, name));
+        OK(cuLaunchKernelEx(&config, function, params, NULL));
+        OK(cuStreamSynchronize(stream));
+}
+
+/* One launch with a result of eight bytes, of which an f32 uses half. */
+static u64 reduce(const char *name, const unsigned shape[2], const Array *x, const Array *y, u64 n,
+                  CUdeviceptr memory) {
+        bool has_two = strstr(name, "dot") != NULL;
+        Array result = array(1, true, 3);
+        u64 bits;
+
+        memset(result.memory, 0, sizeof(bits));
+        launch_shape(name, shape,
+                     has_two ? (void *[]){(void *)&x->pointer, (void *)&y->pointer, &result.pointer,
+                                          &n, &memory}
+                             : (void *[]){(void *)&x->pointer, &result.pointer, &n, &memory, NULL});
+        memcpy(&bits, result.memory, sizeof(bits));
+        release(&result);
+        return bits;
+}
+
+static void check_wide(const char *kernel, bool is_f64, u64 n) {
+        static const unsigned one[2] = {1, 256}, many[][2] = {{1, 1}, {3, 32}, {7, 256}, {64, 512}};
+        Array x = array(n, is_f64, 1), y = array(n, is_f64, 2);
+        Array memory = array(WIDE_BYTES / sizeof(double), true, 3);
+        char narrow[64], wide[96];
+        u64 wanted;
+
+        snprintf(narrow, sizeof(narrow), "%s_%s", kernel, is_f64 ? "f64" : "f32");
+        snprintf(wide, sizeof(wide), "gpuq_internal_wide_%s", narrow);
+        memset(memory.memory, 0, WIDE_BYTES);
+        wanted = reduce(narrow, one, &x, &y, n, 0);
+        for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
+                assert_true(reduce(wide, many[i], &x, &y, n, memory.pointer) == wanted);
+                assert_int_equal(*(unsigned *)memory.memory, 0); /* ready for the next launch */
+                assert_true(reduce(wide, many[i], &x, &y, n, 0) == wanted);
+        }
+        release(&x);
+        release(&y);
+        release(&memory);
+}
+
+static void wide_reductions_have_the_bits_of_one_block(void **state) {
+        static const u64 many[] = {0, 1, 1025, 65536, 65537, 100000, 81920};
+
+        set_up();
+        check_wide("sum", false, 1025 * 8192 + 1); /* a lane has two parts */
+        for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+                for (size_t k = 0; k < ARRAY_SIZE(reductions); k++) {
+                        check_wide(reductions[k], false, many[i]);
+                        check_wide(reductions[k], true, many[i]);
+                }
+        tear_down();
 }
 
 /* ---- matrices ----------------------------------------------------------------------- */
@@ -329,6 +405,7 @@ int main(void) {
                 cmocka_unit_test(scale_of_any_size),
                 cmocka_unit_test(polynomial_of_any_degree),
                 cmocka_unit_test(sums_are_the_same_for_every_geometry),
+                cmocka_unit_test(wide_reductions_have_the_bits_of_one_block),
                 cmocka_unit_test(matrices_of_any_size),
         };
 

@@ -3,6 +3,7 @@
 
 #include "worker/graph.h"
 #include "worker/programs.h"
+#include "worker/wide.h"
 
 /* ---- a device and a module that are only tables ------------------------------------------- */
 
@@ -91,18 +92,51 @@ static Image image = {
         .n_variables = 1,
 };
 
+/* Another, of a built-in reduction and its wide form. */
+static FunctionParameter sum_parameters[] = {
+        {GPUQ__V1__KIND__POINTER, 8},
+        {GPUQ__V1__KIND__POINTER, 8},
+        {GPUQ__V1__KIND__I64, 8},
+        {GPUQ__V1__KIND__POINTER, 8},
+};
+static Need sum_needs[] = {
+        {.element = 4, .n_fixed = 1, .n_lengths = 1, .lengths = {2}},
+        {.element = 4, .n_fixed = 1},
+        {0},
+};
+static Function wide_sum = {
+        .name = "sum_f32",
+        .parameters = sum_parameters,
+        .n_parameters = 4,
+        .max_threads = WIDE_THREADS,
+};
+static Function sum = {
+        .symbol = "sum_f32",
+        .name = "sum_f32",
+        .parameters = sum_parameters,
+        .n_parameters = 3,
+        .needs = sum_needs,
+        .kinds_known = true,
+        .max_threads = 1024,
+        .dynamic_shared = 48 << 10,
+        .wide = &wide_sum,
+};
+static Image builtin = {.cu = &fake_driver, .functions = &sum, .n_functions = 1};
+
 /* ---- a job of one operation ------------------------------------------------------------------- */
 
-static const ProgramBuffer buffers[] = {{100, 256, true}, {200, 256, false}, {64, 6, true}};
+static const ProgramBuffer buffers[] = {
+        {100, 256, true}, {200, 256, false}, {64, 6, true}, {UINT64_C(1) << 40, 256, false}};
 
 static Failure failure;
 
 static int build_many(const char *kernel, Gpuq__V1__Operation **list, size_t n,
                       Program **ret_program) {
         Gpuq__V1__Operations operations = GPUQ__V1__OPERATIONS__INIT;
-        ProgramKernel kernels[] = {{kernel, &image}};
+        bool is_sum = strcmp(kernel, "sum_f32") == 0;
+        ProgramKernel kernels[] = {{kernel, is_sum ? &builtin : &image}};
         uint8_t packed[65536];
-        ProgramInput input = {packed, 0, buffers, 3, kernels, 1};
+        ProgramInput input = {packed, 0, buffers, is_sum ? 4 : 3, kernels, 1};
 
         operations.operations = list;
         operations.n_operations = n;
@@ -275,6 +309,86 @@ static void buffer_that_the_job_does_not_have_is_told(void **state) {
         call_buffer(&call, 0, 3);
         assert_refused("add_f32", &call.operation,
                        "argument 1 of add_f32: buffer 4 does not exist: the job has 3");
+}
+
+/* ---- wide forms ---------------------------------------------------------------------------------- */
+
+static void call_init_sum(Call *call, uint64_t n) {
+        call_init(call, 3);
+        call_buffer(call, 0, 3);
+        call_buffer(call, 1, 0);
+        call_scalar(call, 2, GPUQ__V1__KIND__I64, 8);
+        memcpy(call->scalars[2], &n, sizeof(n));
+        call->launch.grid_x = 1;
+        call->launch.block_x = 1024;
+}
+
+/* A launch of so many numbers: how many blocks it gets, 0 if it is the kernel's own. */
+static unsigned count_wide_blocks(Call *call) {
+        Program *program = NULL;
+        const ProgramLaunch *launch;
+        unsigned n = 0;
+
+        assert_int_equal(build("sum_f32", &call->operation, &program), 0);
+        launch = program_only_launch(program);
+        assert_int_equal(program->is_wide, launch->function == &wide_sum);
+        if (program->is_wide) {
+                n = launch->grid[0];
+                assert_int_equal(launch->block[0], WIDE_THREADS);
+                assert_ptr_equal(launch->values[0], &program->addresses[3]);
+                assert_memory_equal(launch->values[2], call->scalars[2], 8);
+                assert_ptr_equal(launch->values[3], &program->wide);
+        } else {
+                assert_ptr_equal(launch->function, &sum);
+                assert_int_equal(launch->block[0], 1024);
+        }
+        program_unref(program);
+        return n;
+}
+
+static unsigned wide_blocks(uint64_t n) {
+        Call call;
+
+        call_init_sum(&call, n);
+        return count_wide_blocks(&call);
+}
+
+static void a_reduction_of_many_numbers_gets_a_block_for_each_part(void **state) {
+        assert_int_equal(wide_blocks(0), 0);
+        assert_int_equal(wide_blocks(1), 0);
+        assert_int_equal(wide_blocks(WIDE_ONE_PART), 0);
+        assert_int_equal(wide_blocks(WIDE_ONE_PART + 1), 9);
+        assert_int_equal(wide_blocks(10 * WIDE_PART), 10);
+        assert_int_equal(wide_blocks(10000000), 1221);
+        assert_int_equal(wide_blocks(WIDE_PART * WIDE_PARTS_MAX), WIDE_PARTS_MAX);
+        assert_int_equal(wide_blocks(WIDE_PART * WIDE_PARTS_MAX + 1), WIDE_PARTS_MAX / 2 + 1);
+        assert_int_equal(wide_blocks(100000000), 4070);
+}
+
+static void there_are_never_more_parts_than_their_memory_holds(void **state) {
+        for (uint64_t n = 1; n < UINT64_C(1) << 62; n += n / 3 + 1)
+                assert_in_range(wide_parts(n), 1, WIDE_PARTS_MAX);
+        assert_in_range(wide_parts(UINT64_MAX), 1, WIDE_PARTS_MAX);
+}
+
+static void what_asks_for_clusters_or_cooperation_stays_as_it_is(void **state) {
+        Call call;
+
+        call_init_sum(&call, 1000000);
+        call.launch.cooperative = true;
+        assert_int_equal(count_wide_blocks(&call), 0);
+        call_init_sum(&call, 1000000);
+        call.launch.cluster_x = 1;
+        assert_int_equal(count_wide_blocks(&call), 0);
+}
+
+static void the_geometry_of_a_wide_reduction_is_checked_all_the_same(void **state) {
+        Call call;
+
+        call_init_sum(&call, 1000000);
+        call.launch.block_x = 2000;
+        assert_refused("sum_f32", &call.operation,
+                       "kernel sum_f32: block.x is 2000; the device's limit is 1024");
 }
 
 /* ---- names --------------------------------------------------------------------------------------------- */
@@ -625,6 +739,10 @@ int main(void) {
                 cmocka_unit_test(a_word_takes_a_buffer_or_an_integer),
                 cmocka_unit_test(wrong_size_of_argument_is_told),
                 cmocka_unit_test(buffer_that_the_job_does_not_have_is_told),
+                cmocka_unit_test(a_reduction_of_many_numbers_gets_a_block_for_each_part),
+                cmocka_unit_test(there_are_never_more_parts_than_their_memory_holds),
+                cmocka_unit_test(what_asks_for_clusters_or_cooperation_stays_as_it_is),
+                cmocka_unit_test(the_geometry_of_a_wide_reduction_is_checked_all_the_same),
                 cmocka_unit_test(unknown_kernel_lists_those_there_are),
                 cmocka_unit_test(sizes_beyond_the_device_name_the_limit),
                 cmocka_unit_test(more_shared_memory_is_asked_for_once),

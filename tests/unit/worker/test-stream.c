@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "worker/stream.h"
+#include "worker/wide.h"
 
 enum { MIB = 1 << 20 };
 
@@ -23,7 +24,19 @@ static CUresult fake_free(CUdeviceptr memory, CUstream stream) {
         return CUDA_SUCCESS;
 }
 
-static Driver driver = {.cuMemAllocFromPoolAsync = fake_alloc, .cuMemFreeAsync = fake_free};
+static CUresult zero_result = CUDA_SUCCESS;
+
+static CUresult fake_zero(CUdeviceptr memory, unsigned char value, size_t n, CUstream stream) {
+        assert_int_equal(value, 0);
+        assert_int_equal(n, sizes[memory]);
+        return zero_result;
+}
+
+static Driver driver = {
+        .cuMemAllocFromPoolAsync = fake_alloc,
+        .cuMemFreeAsync = fake_free,
+        .cuMemsetD8Async = fake_zero,
+};
 static Context context = {.cu = &driver};
 static Streams streams;
 
@@ -72,6 +85,28 @@ static void all_together_should_keep_so_much_and_no_more(void **state) {
         assert_true(streams_drop_scratch(&streams));
         assert_true(streams_may_keep(&streams, normal(n), 4 * MIB));
         assert_int_equal(streams.n_scratch, n_kept);
+}
+
+static void each_stream_has_memory_for_wide_launches_until_it_is_dropped(void **state) {
+        CUdeviceptr first = stream_wide(&streams, normal(0));
+
+        assert_int_not_equal(first, 0);
+        assert_int_equal(stream_wide(&streams, normal(0)), first);
+        assert_int_not_equal(stream_wide(&streams, normal(1)), first);
+        assert_int_equal(n_kept, 2 * WIDE_BYTES);
+
+        ticket_take(&streams, normal(1));
+        assert_true(streams_drop_scratch(&streams));
+        assert_int_equal(n_kept, WIDE_BYTES); /* that of the busy stream */
+        assert_int_not_equal(stream_wide(&streams, normal(0)), first);
+}
+
+static void without_zeros_there_is_no_memory_for_wide_launches(void **state) {
+        zero_result = CUDA_ERROR_INVALID_VALUE;
+        assert_int_equal(stream_wide(&streams, normal(0)), 0);
+        zero_result = CUDA_SUCCESS;
+        assert_int_equal(n_kept, 0);
+        assert_int_not_equal(stream_wide(&streams, normal(0)), 0);
 }
 
 /* ---- which, and when there are none ---- */
@@ -161,6 +196,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup(scratch_is_kept_and_grows, begin),
                 cmocka_unit_test_setup(all_together_should_keep_so_much_and_no_more, begin),
+                cmocka_unit_test_setup(each_stream_has_memory_for_wide_launches_until_it_is_dropped,
+                                       begin),
+                cmocka_unit_test_setup(without_zeros_there_is_no_memory_for_wide_launches, begin),
                 cmocka_unit_test(the_first_idle_stream_is_taken),
                 cmocka_unit_test(the_least_busy_stream_is_shared),
                 cmocka_unit_test(a_worker_without_streams_says_whether_it_is_for_memory),

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * @kernel max
+ * @text   s[0] = the largest x[i] for i < n; NaN if there is one, -infinity if n is 0
+ * @args   in:x:real:n out:s:real:1 u64:n
+ * @launch grid 1, any block, fastest 1024; for n > 65536 gpuq uses the whole device; the result is the same
+ */
+#include "reduce.cuh"
+
+extern "C" __global__ void max_f32(const float *x, float *s, u64 n) {
+        reduce(ExtremeOf<float, true>(x), s, n);
+}
+
+extern "C" __global__ void max_f64(const double *x, double *s, u64 n) {
+        reduce(ExtremeOf<double, true>(x), s, n);
+}
+
+WIDE(max_f32)(const float *x, float *s, u64 n, WideMemory *memory) {
+        reduce_wide(ExtremeOf<float, true>(x), s, n, memory);
+}
+
+WIDE(max_f64)(const double *x, double *s, u64 n, WideMemory *memory) {
+        reduce_wide(ExtremeOf<double, true>(x), s, n, memory);
+}

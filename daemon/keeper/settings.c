@@ -34,9 +34,9 @@ void settings_warn(const Config *config) {
         if (!config->isolation_shared)
                 return;
         is_told = settings_warn_sms(&config->limits, "gpuqd", "");
-        for (section = config->users; section && !is_told; section = section->next)
+        for (section = config->sections.users; section && !is_told; section = section->next)
                 is_told = settings_warn_sms(&section->limits, "user", section->name);
-        for (section = config->classes; section && !is_told; section = section->next)
+        for (section = config->sections.classes; section && !is_told; section = section->next)
                 is_told = settings_warn_sms(&section->limits, "class", section->name);
 }
 

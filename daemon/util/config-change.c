@@ -152,11 +152,15 @@ int config_describe_changes(const Config *old, const Config *config, char **ret_
                                 (const char *)config + key->offset, &before, &after))
                         changes_add_key(&changes, NULL, NULL, key->name, before, after);
         }
-        sections_compare(&changes, "user", old, old->users, config, config->users);
+        sections_compare(&changes, "user", old, old->sections.users, config,
+                         config->sections.users);
         n = changes.n;
-        sections_compare(&changes, "class", old, old->classes, config, config->classes);
+        sections_compare(&changes, "class", old, old->sections.classes, config,
+                         config->sections.classes);
         if (changes.n == n)
-                classes_compare_order(&changes, old->classes, config->classes);
+                classes_compare_order(&changes, old->sections.classes, config->sections.classes);
+        sections_compare(&changes, "slurm", old, old->sections.slurm, config,
+                         config->sections.slurm);
         return changes_close(&changes, &text, ret_text);
 }
 

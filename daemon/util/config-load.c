@@ -388,7 +388,7 @@ static int config_parse_slurm(Config *config, char **ret_error) {
 }
 
 static int config_check_classes(const Config *config, const char *path, char **ret_error) {
-        const ConfigUser *class = config->classes;
+        const ConfigUser *class = config->sections.classes;
 
         while (class && class->group)
                 class = class->next;

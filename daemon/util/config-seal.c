@@ -81,13 +81,13 @@ static int seal_put_config(FILE *stream, const Config *config) {
                 if (r < 0)
                         return r;
         }
-        r = seal_put_sections(stream, SEAL_USER, config->users);
+        r = seal_put_sections(stream, SEAL_USER, config->sections.users);
         if (r < 0)
                 return r;
-        r = seal_put_sections(stream, SEAL_CLASS, config->classes);
+        r = seal_put_sections(stream, SEAL_CLASS, config->sections.classes);
         if (r < 0)
                 return r;
-        return seal_put_sections(stream, SEAL_SLURM, config->slurm);
+        return seal_put_sections(stream, SEAL_SLURM, config->sections.slurm);
 }
 
 int config_seal(const Config *config, int *ret_fd) {

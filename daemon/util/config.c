@@ -52,15 +52,15 @@ const char *config_devices_text(uint64_t devices, char text[static CONFIG_DEVICE
 }
 
 ConfigUser *config_add_user(Config *config, const char *name) {
-        return config_add(&config->users, &config->limits, name);
+        return config_add(&config->sections.users, &config->limits, name);
 }
 
 ConfigUser *config_add_class(Config *config, const char *name) {
-        return config_add(&config->classes, &config->limits, name);
+        return config_add(&config->sections.classes, &config->limits, name);
 }
 
 ConfigUser *config_add_slurm(Config *config, const char *name) {
-        return config_add(&config->slurm, &config->limits, name);
+        return config_add(&config->sections.slurm, &config->limits, name);
 }
 
 static void config_free_sections(ConfigUser *section) {
@@ -76,9 +76,9 @@ Config *config_free(Config *config) {
         if (!config)
                 return NULL;
 
-        config_free_sections(config->users);
-        config_free_sections(config->classes);
-        config_free_sections(config->slurm);
+        config_free_sections(config->sections.users);
+        config_free_sections(config->sections.classes);
+        config_free_sections(config->sections.slurm);
         free(config->cpu.broken);
         free(config->cache_dir);
         free(config->state_dir);
@@ -117,11 +117,11 @@ const ConfigLimits *config_limits(const Config *config, const char *name, uid_t 
 
 const ConfigLimits *config_limits_in(const Config *config, const char *name, uid_t uid,
                                      const gid_t *groups, size_t n_groups) {
-        const ConfigUser *user = config_find_user(config->users, name, uid);
+        const ConfigUser *user = config_find_user(config->sections.users, name, uid);
 
         if (user)
                 return &user->limits;
-        for (const ConfigUser *class = config->classes; class; class = class->next)
+        for (const ConfigUser *class = config->sections.classes; class; class = class->next)
                 if (config_class_has(class, groups, n_groups))
                         return &class->limits;
         return &config->limits;
@@ -129,7 +129,7 @@ const ConfigLimits *config_limits_in(const Config *config, const char *name, uid
 
 double config_weight(const Config *config, const ConfigLimits *limits, const char *name,
                      uid_t uid) {
-        const ConfigUser *user = config_find_user(config->slurm, name, uid);
+        const ConfigUser *user = config_find_user(config->sections.slurm, name, uid);
 
         return user ? user->limits.weight : limits->weight;
 }

@@ -73,6 +73,12 @@ typedef struct ConfigKeep {
         unsigned history_days; /* 0: no history */
 } ConfigKeep;
 
+typedef struct ConfigSections {
+        ConfigUser *users;
+        ConfigUser *classes; /* in the order of the files */
+        ConfigUser *slurm;   /* users with jobs of Slurm here; only the weight counts */
+} ConfigSections;
+
 typedef struct Config {
         char *socket;          /* path */
         char *supervisor_user; /* runs the supervisor */
@@ -107,9 +113,7 @@ typedef struct Config {
         ConfigKeep keep;
         uint64_t arenas_bytes; /* host memory in arenas of all users together */
         ConfigLimits limits;   /* for users without a section */
-        ConfigUser *users;
-        ConfigUser *classes; /* in the order of the files */
-        ConfigUser *slurm;   /* users with jobs of Slurm here; only the weight counts */
+        ConfigSections sections;
 } Config;
 
 #define CONFIG_DEVICES_MAX  64u  /* devices that a list may name */

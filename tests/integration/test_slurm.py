@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two nodes of Debian's Slurm on this machine, each with a gpuqd of its own: docs/slurm.md."""
 
+import contextlib
 import grp
 import json
 import os
@@ -173,16 +174,25 @@ class Slurm:
     def end(self):
         for process in reversed(self.started):
             process.terminate()
-        for process in self.started:
-            process.wait(place.PATIENCE_S)
+        for process in reversed(self.started):
+            try:
+                process.wait(place.PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()  # a slurmd that waits for a program of its own
+                process.wait()
         if self.has_groups:
             for node in NODES:
                 self._remove_groups(CGROUPS / "freezer" / f"slurm_{node}")
 
     @staticmethod
     def _remove_groups(group):
-        for folder, _, _ in os.walk(group, topdown=False):
-            os.rmdir(folder)
+        """Slurm's own processes there may take a moment to end."""
+        def are_gone():
+            for folder, _, _ in os.walk(group, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+            return not group.exists()
+        until(are_gone, "the control groups to be empty")
 
 
 @pytest.fixture

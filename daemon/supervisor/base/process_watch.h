@@ -9,10 +9,9 @@
  * a copy of it. Each watch is a pidfd in the loop.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include <stdbool.h>
 
 #include <uv.h>
 

@@ -11,7 +11,7 @@
  *
  * Only kernels that cannot tell the difference go away: between devices of one kind, with atomic operations on each
  * other's memory, and without variables of modules. A job behind another one, by buffers, that is in flight where the
- * data are stays there. If the other device fails it, by its worker, its memory, or a fault, it goes back to its data.
+ * data are stays there; one behind a job that went away waits for that one's end. If the other device fails it, by its worker, its memory, or a fault, it goes back to its data.
  */
 
 #include "device.h"

@@ -103,7 +103,7 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_true(config->limits.weight == 1);
         assert_true(config->limits.arena_bytes > 1 << 20);
         assert_true(config->limits.device_bytes == UINT64_MAX);
-        assert_null(config->users);
+        assert_null(config->sections.users);
         config_free(config);
 }
 
@@ -327,7 +327,7 @@ static void slurm_changes_the_weight_alone(void **state) {
         sealed = seal_and_unseal(config);
         assert_true(config_weight(sealed, &sealed->limits, NULL, 1001) == 3);
         config_free(sealed);
-        config->classes->gid = 50;
+        config->sections.classes->gid = 50;
 
         limits = config_limits_in(config, "bob", 1001, students, 1);
         assert_int_equal(limits->jobs, 1);
@@ -351,11 +351,11 @@ static void classes_apply_to_members_of_their_group_in_order(void **state) {
         config = load("[class students]\ngroup = students\njobs = 1\n[class guests]\nmodules = 2\n"
                       "group = guests\n[user alice]\njobs = 9\n[gpuqd]\nsessions = 3\n",
                       NULL);
-        assert_string_equal(config->classes->group, "students");
+        assert_string_equal(config->sections.classes->group, "students");
         assert_ptr_equal(config_limits_in(config, "bob", 1001, students, 2), &config->limits);
 
-        config->classes->gid = 50;
-        config->classes->next->gid = 60;
+        config->sections.classes->gid = 50;
+        config->sections.classes->next->gid = 60;
         assert_int_equal(config_limits_in(config, "bob", 1001, students, 2)->jobs, 1);
         assert_int_equal(config_limits_in(config, "bob", 1001, students, 2)->sessions, 3);
         assert_int_equal(config_limits_in(config, "bob", 1001, both, 2)->jobs, 1);
@@ -423,7 +423,7 @@ static void a_name_that_was_not_asked_for_is_unknown(void **state) {
         assert_int_equal(config_names_apply(names, config), 0);
         assert_int_equal(config->admission.n_allowed, 1);
         assert_true(config->admission.is_unknown);
-        assert_int_equal(config->classes->gid, (gid_t)-1);
+        assert_int_equal(config->sections.classes->gid, (gid_t)-1);
         config_names_free(names);
         config_free(config);
         config_free(old);

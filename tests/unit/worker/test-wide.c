@@ -87,7 +87,7 @@ static Image *load(void) {
         char *text = read_kernels("builtin.txt", &n_text),
              *data = read_kernels("builtin.cpu.so", &n_data);
 
-        assert_int_equal(context_new(driver, 0, &context, &failure), 0);
+        assert_int_equal(context_new(driver, 0, (Sms){}, &context, &failure), 0);
         assert_int_equal(
                 image_load(context, compiled_new(text, data, n_data), data, &image, &failure), 0);
         return image;

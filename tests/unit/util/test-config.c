@@ -441,7 +441,7 @@ static void assert_same_text(const ConfigKey *key, const void *one, const void *
 
 /* By the words of each value; those that words could hide are compared by the caller. */
 static void assert_same(const Config *one, const Config *other) {
-        ConfigUser *a = one->users, *b = other->users;
+        ConfigUser *a = one->sections.users, *b = other->sections.users;
         const ConfigKey *key;
 
         for (size_t i = 0; (key = config_key_at(i)); i++)
@@ -492,11 +492,11 @@ static void sealed_configuration_is_read_back_whole(void **state) {
                       settings);
         read = seal_and_unseal(config);
         assert_same(config, read);
-        assert_string_equal(read->classes->name, "a");
-        assert_string_equal(read->classes->group, "g");
-        assert_int_equal(read->classes->limits.jobs, 77);
-        assert_true(sms_are_equal(read->classes->limits.sms, (Sms){.n = 32}));
-        assert_null(read->classes->next);
+        assert_string_equal(read->sections.classes->name, "a");
+        assert_string_equal(read->sections.classes->group, "g");
+        assert_int_equal(read->sections.classes->limits.jobs, 77);
+        assert_true(sms_are_equal(read->sections.classes->limits.sms, (Sms){.n = 32}));
+        assert_null(read->sections.classes->next);
         assert_null(read->admission.admin_group);
         assert_string_equal(read->admission.allow_groups, "a ; b\nc");
         assert_int_equal(strlen(read->cache_dir), 401);
@@ -508,7 +508,7 @@ static void sealed_configuration_is_read_back_whole(void **state) {
         config = load("", NULL);
         read = seal_and_unseal(config);
         assert_same(config, read);
-        assert_null(read->users);
+        assert_null(read->sections.users);
         config_free(read);
         config_free(config);
 }

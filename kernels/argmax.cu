@@ -7,11 +7,11 @@
  */
 #include "reduce.cuh"
 
-extern "C" __global__ void argmax_f32(const float *x, u64 *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) argmax_f32(const float *x, u64 *s, u64 n) {
         reduce(PlaceOf<float, true>(x), s, n);
 }
 
-extern "C" __global__ void argmax_f64(const double *x, u64 *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) argmax_f64(const double *x, u64 *s, u64 n) {
         reduce(PlaceOf<double, true>(x), s, n);
 }
 

@@ -22,11 +22,11 @@ template <class T> struct Dot : SumOfTaken<Pair<T>> {
         }
 };
 
-extern "C" __global__ void dot_f32(const float *x, const float *y, float *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) dot_f32(const float *x, const float *y, float *s, u64 n) {
         reduce(Dot<float>(x, y), s, n);
 }
 
-extern "C" __global__ void dot_f64(const double *x, const double *y, double *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) dot_f64(const double *x, const double *y, double *s, u64 n) {
         reduce(Dot<double>(x, y), s, n);
 }
 

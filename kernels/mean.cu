@@ -7,11 +7,11 @@
  */
 #include "reduce.cuh"
 
-extern "C" __global__ void mean_f32(const float *x, float *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) mean_f32(const float *x, float *s, u64 n) {
         reduce(MeanOf<float>(x), s, n);
 }
 
-extern "C" __global__ void mean_f64(const double *x, double *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) mean_f64(const double *x, double *s, u64 n) {
         reduce(MeanOf<double>(x), s, n);
 }
 

@@ -7,11 +7,11 @@
  */
 #include "reduce.cuh"
 
-extern "C" __global__ void min_f32(const float *x, float *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) min_f32(const float *x, float *s, u64 n) {
         reduce(ExtremeOf<float, false>(x), s, n);
 }
 
-extern "C" __global__ void min_f64(const double *x, double *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) min_f64(const double *x, double *s, u64 n) {
         reduce(ExtremeOf<double, false>(x), s, n);
 }
 

@@ -7,11 +7,11 @@
  */
 #include "reduce.cuh"
 
-extern "C" __global__ void sum_f32(const float *x, float *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) sum_f32(const float *x, float *s, u64 n) {
         reduce(SumOf<float>(x), s, n);
 }
 
-extern "C" __global__ void sum_f64(const double *x, double *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) sum_f64(const double *x, double *s, u64 n) {
         reduce(SumOf<double>(x), s, n);
 }
 

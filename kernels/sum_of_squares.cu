@@ -20,11 +20,11 @@ template <class T> struct SumOfSquares : SumOfTaken<T> {
         }
 };
 
-extern "C" __global__ void sum_of_squares_f32(const float *x, float *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) sum_of_squares_f32(const float *x, float *s, u64 n) {
         reduce(SumOfSquares<float>(x), s, n);
 }
 
-extern "C" __global__ void sum_of_squares_f64(const double *x, double *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024) sum_of_squares_f64(const double *x, double *s, u64 n) {
         reduce(SumOfSquares<double>(x), s, n);
 }
 

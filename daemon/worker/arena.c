@@ -185,41 +185,54 @@ static void arena_free_host(Arena *arena) {
 
 /* ---- device ----------------------------------------------------------------- */
 
-/* Where all workers have it, unless something else is there. */
-static int arena_reserve(Arena *arena, CUdeviceptr *ret_address) {
+/* At an address of its own. */
+static int arena_map_anywhere(Arena *arena) {
         const Driver *cu = arena->context->cu;
         size_t n_bytes = arena->n_mapped + arena->n_guard;
-
-        if (arena->wish &&
-            cu->cuMemAddressReserve(ret_address, n_bytes, 0, arena->wish, 0) == CUDA_SUCCESS)
-                return 0;
-        return arena_check(arena, cu->cuMemAddressReserve(ret_address, n_bytes, 0, 0, 0),
-                           "cuMemAddressReserve");
-}
-
-/* Maps the handle with an unmapped granule behind it. */
-static int arena_map_device(Arena *arena) {
-        const Driver *cu = arena->context->cu;
-        CUmemAccessDesc access = {
-                .location = {CU_MEM_LOCATION_TYPE_DEVICE, arena->context->device},
-                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-        };
         CUdeviceptr address;
         int r;
 
-        r = arena_reserve(arena, &address);
+        r = arena_check(arena, cu->cuMemAddressReserve(&address, n_bytes, 0, 0, 0),
+                        "cuMemAddressReserve");
         if (r)
                 return r;
         r = arena_check(arena, cu->cuMemMap(address, arena->n_mapped, 0, arena->handle, 0),
                         "cuMemMap");
         if (r) {
-                cu->cuMemAddressFree(address, arena->n_mapped + arena->n_guard);
+                cu->cuMemAddressFree(address, n_bytes);
                 return r;
         }
-
         arena->address = address;
-        return arena_check(arena, cu->cuMemSetAccess(address, arena->n_mapped, &access, 1),
-                           "cuMemSetAccess");
+        arena->is_elsewhere = true;
+        return 0;
+}
+
+/* Where all workers have it, unless something else is there. */
+static bool arena_map_where_wished(Arena *arena) {
+        if (!arena->wish || !arena->context->has_range ||
+            arena->context->cu->cuMemMap(arena->wish, arena->n_mapped, 0, arena->handle, 0) !=
+                    CUDA_SUCCESS)
+                return false;
+        arena->address = arena->wish;
+        return true;
+}
+
+/* Maps the handle with an unmapped granule behind it. */
+static int arena_map_device(Arena *arena) {
+        CUmemAccessDesc access = {
+                .location = {CU_MEM_LOCATION_TYPE_DEVICE, arena->context->device},
+                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        int r = 0;
+
+        if (!arena_map_where_wished(arena))
+                r = arena_map_anywhere(arena);
+        if (r)
+                return r;
+        return arena_check(
+                arena,
+                arena->context->cu->cuMemSetAccess(arena->address, arena->n_mapped, &access, 1),
+                "cuMemSetAccess");
 }
 
 static int arena_size_device(Arena *arena) {
@@ -339,7 +352,8 @@ static void arena_free_device(Arena *arena) {
 
         if (arena->place == GPUQ__V1__PLACE__DEVICE && arena->address) {
                 cu->cuMemUnmap(arena->address, arena->n_mapped);
-                cu->cuMemAddressFree(arena->address, arena->n_mapped + arena->n_guard);
+                if (arena->is_elsewhere)
+                        cu->cuMemAddressFree(arena->address, arena->n_mapped + arena->n_guard);
         }
         if (arena->handle)
                 cu->cuMemRelease(arena->handle);

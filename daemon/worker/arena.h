@@ -62,6 +62,7 @@ struct Arena {
 
         CUdeviceptr address; /* as kernels see it */
         CUdeviceptr wish;    /* where all workers are to have a device arena; 0: anywhere */
+        bool is_elsewhere;   /* a device arena, at an address that it reserved itself */
 
         /* device */
         CUmemGenericAllocationHandle handle;

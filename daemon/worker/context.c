@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/fixed_range.h"
 #include "util/log.h"
 #include "worker/device.h"
 #include "worker/green.h"
@@ -199,6 +200,19 @@ static int context_create_green(Context *context, Sms sms, Failure *failure) {
         return 0;
 }
 
+/* Without it, device memory has other addresses in each worker, and only jobs that need the same ones fail. */
+static void context_reserve_range(Context *context) {
+        const Driver *cu = context->cu;
+        CUdeviceptr address;
+
+        if (cu->cuMemAddressReserve(&address, FIXED_RANGE_BYTES, 0, FIXED_RANGE_BEGIN, 0) !=
+            CUDA_SUCCESS)
+                return;
+        context->has_range = address == FIXED_RANGE_BEGIN;
+        if (!context->has_range)
+                cu->cuMemAddressFree(address, FIXED_RANGE_BYTES);
+}
+
 static int context_create(Context *context, unsigned device, Sms sms, Failure *failure) {
         const Driver *cu = context->cu;
         int r;
@@ -211,6 +225,7 @@ static int context_create(Context *context, unsigned device, Sms sms, Failure *f
         if (r)
                 return r;
 
+        context_reserve_range(context);
         r = context_create_green(context, sms, failure);
         if (r || context->is_green)
                 return r;

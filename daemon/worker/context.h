@@ -30,7 +30,8 @@ typedef struct Context {
         const Driver *cu;
         CUdevice device;
         CUcontext context;
-        bool is_green; /* green.h */
+        bool is_green;  /* green.h */
+        bool has_range; /* util/fixed_range.h is reserved */
         CUmemoryPool pool;
         ContextLimits limits;
         int priority_least, priority_greatest;

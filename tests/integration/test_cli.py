@@ -230,7 +230,10 @@ def test_status_as_tables_and_as_json(gpuqd):
                              "cancelled", "waited_each_us", "sms"}
 
 
-def test_status_has_how_long_jobs_waited(gpuqd, client):
+def test_status_has_how_long_jobs_waited(start_gpuqd):
+    gpuqd = start_gpuqd()
+    client = gpuqd.connect()
+
     def waited():
         (user,) = [user for user in document(gpuqd.run("status", "--json"))["users"] if user["uid"] == client.welcome.uid]
         return user["waited_each_us"]

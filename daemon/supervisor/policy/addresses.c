@@ -3,11 +3,12 @@
 
 #include <stdbool.h>
 
+#include "util/fixed_range.h"
 #include "util/macro.h"
 
-#define ADDRESSES_BEGIN (UINT64_C(17) << 40)
-#define ADDRESSES_BYTES (UINT64_C(4) << 40) /* of one size */
-#define ADDRESSES_SMALL 23u                 /* log2 of the smallest size */
+#define ADDRESSES_BEGIN FIXED_RANGE_BEGIN
+#define ADDRESSES_BYTES (FIXED_RANGE_BYTES / ADDRESSES_SIZES) /* of one size */
+#define ADDRESSES_SMALL 23u                                   /* log2 of the smallest size */
 #define ADDRESSES_GUARD (UINT64_C(4) << 20) /* at least, beside the memory in its place */
 
 static unsigned addresses_places(unsigned size) {

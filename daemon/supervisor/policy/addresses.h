@@ -5,10 +5,9 @@
 /*
  * Addresses
  *
- * Where device memory is mapped, in every worker alike. The addresses belong to a range that
- * neither Linux nor CUDA uses by itself: from 17 to 85 TiB, above the shadow memory of
- * AddressSanitizer and below programs. Each of 17 sizes, the powers of two from 8 MiB to 512 GiB,
- * has 4 TiB of it, cut into at most 65,536 places, as many as the ledger has arenas. Pure.
+ * Where device memory is mapped, in every worker alike, within the range of util/fixed_range.h. Each
+ * of 17 sizes, the powers of two from 8 MiB to 512 GiB, has 4 TiB of it, cut into at most 65,536
+ * places, as many as the ledger has arenas. Pure.
  */
 
 #include <stdint.h>

@@ -99,7 +99,7 @@ def test_the_next_worker_has_it_at_the_same_address(gpuq, gpuqd, kernels, rows):
     pointers = table(gpuq, rows)
     (worker,) = gpuqd.workers()
     os.kill(worker, signal.SIGKILL)
-    until(lambda: worker not in gpuqd.workers(), "the worker to end")
+    until(lambda: f"worker {worker} ended" in gpuqd.log(), "gpuqd to know of it")
     out = gpuq.device_array(N, np.float32)
     kernels["add_rows"].run(LAUNCH, gpuq.In(pointers), 3, gpuq.Out(out), N, uses=rows)
     np.testing.assert_array_equal(out.get(), ROW * 111)

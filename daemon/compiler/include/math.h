@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kernels use of it is there without including anything, but for these, which NVRTC lacks. */
 #pragma once
-/* NVRTC before 13 has no constants of these. */
-#if defined(__CUDACC_RTC__) && __CUDACC_VER_MAJOR__ < 13
+/* NVRTC has no constants of these in all versions. */
+#ifdef __CUDACC_RTC__
 #define INFINITY __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fffffff)
 #define HUGE_VAL __longlong_as_double(0x7ff0000000000000ll)

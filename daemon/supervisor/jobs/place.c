@@ -60,24 +60,16 @@ static bool place_follow_order(const Job *job, int *wanted) {
  * Copies and fills take as long as their bytes, at more than 1 GB/s. If the first ones took longer, the device
  * was busy with other contexts; small ones need not wait behind long jobs for that.
  */
-static uint64_t place_expected_ns(const Job *job) {
-        uint64_t learnt_ns = job->cost.is_away
-                                     ? away_expected_ns(job, job->device)
-                                     : duration_expected(job->user->duration, job->cost.class);
+static uint64_t place_expect(Job *job) {
+        uint64_t learnt_ns = duration_expected(job->user->duration, job->cost.class);
 
+        job->cost.is_unknown = !duration_is_known(learnt_ns);
+        if (job->cost.is_away)
+                learnt_ns = away_expected_ns(job, job->device);
         if (job->work.n_kernels || !job->work.n_operations)
                 return learnt_ns;
+        job->cost.is_unknown = false;
         return MIN(learnt_ns, PLACE_COPY_NS + job->work.n_data);
-}
-
-static bool place_is_learnt(const Job *job) {
-        uint64_t class = job->cost.class;
-
-        if (!job->work.n_kernels && job->work.n_operations)
-                return true;
-        return duration_is_known(duration_expected(job->user->duration, class)) ||
-               (job->cost.is_away &&
-                duration_is_known(duration_expected(job->user->duration, job_away_class(class))));
 }
 
 /* Jobs of unknown duration count once more, all together. */
@@ -103,8 +95,7 @@ static void place_uncount(const Job *job) {
 
 static void place_load(Job *job, Device *device) {
         job->device = device;
-        job->cost.expected_ns = place_expected_ns(job);
-        job->cost.is_unknown = !place_is_learnt(job);
+        job->cost.expected_ns = place_expect(job);
         job->cost.is_long = job->cost.expected_ns > engine_inflight_ns(job->engine);
         place_count(job);
         device->n_queued++;

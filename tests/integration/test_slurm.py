@@ -25,6 +25,7 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 pytestmark = [
     pytest.mark.root, pytest.mark.cpu,
+    pytest.mark.xdist_group("slurm"),  # one at a time: the control groups of all are /slurm_node0 and /slurm_node1
     pytest.mark.skipif(any(not shutil.which(name) for name in PROGRAMS), reason="no Slurm here: sh tests/setup.sh ci"),
 ]
 

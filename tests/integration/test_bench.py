@@ -157,6 +157,7 @@ def test_a_wrong_result_is_no_figure(tmp_path):
     assert "element 5000 is" in answer.stderr
 
 
+@pytest.mark.skipif(place.SANITIZED, reason="the interpreter is not built with the sanitizers")
 def test_the_table_of_reductions_has_each_length_and_its_sum():
     script = place.ROOT / "tests/bench/reductions.py"
     output = subprocess.run([sys.executable, script, "--prefix", place.STAGE, "--device", place.DEVICE, "--ways", "gpuq", "--n", "1000,70000",

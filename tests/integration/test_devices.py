@@ -247,7 +247,7 @@ def test_a_job_leaves_its_data_if_its_device_is_busy_for_long(own_gpuqd):
     assert where_it_is_copied(client, module, data) == 1
     assert where_it_is_copied(client, module, data, device=1) == 0  # which it names
 
-    # What it writes is in its data, and whoever comes later finds it there.
+    # The job writes to its data on the other device, where later jobs read it.
     assert client.run_well(Job().launch(module, "add_one", [InOut(data), u64(1024)], 8, 128)).device == 1
     gate.open()
     assert client.wait(gate.id).state == pb.DONE

@@ -31,7 +31,7 @@ def run_job(client):
 
 
 def parts(daemon):
-    """The supervisor, and the worker of the user who has one."""
+    """The pid of the supervisor, and that of the only user's worker."""
     (supervisor,) = processes.named(daemon.process.pid, "gpuqd-supervisor")
     (worker,) = [pid for pid in processes.named(daemon.process.pid, "gpuqd-worker") if processes.is_users_worker(pid)]
     return supervisor, worker

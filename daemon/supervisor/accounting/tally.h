@@ -9,8 +9,8 @@
  *
  * A job that ran for TALLY_SHORT_US or failed has a row of its own. That is one row for each 100 ms of a
  * device, which a disk can take. Shorter jobs that went well share a row with those of the same user,
- * Slurm job, label, kernels, size and device in the same minute. So do the others of a user who has had
- * TALLY_USER_SINGLES rows of its own in this minute, by the way they ended. A user with too many kinds of
+ * Slurm job, label, kernels, size and device in the same minute. Once a user has TALLY_USER_SINGLES
+ * rows of single jobs in this minute, the user's other jobs share rows too, by the way they ended. A user with too many kinds of
  * jobs has the rest of them in one row for each state and Slurm job, without label and kernels.
  *
  * Minutes end when their rows have been taken. While the disk is slow they get longer, and no job is lost.

@@ -58,11 +58,10 @@ struct Arena {
         Engine *engine;
         User *user;
         ArenaPlace place;
-        uint64_t size;  /* bytes */
-        Device *device; /* of a DEVICE arena */
-        uint64_t
-                address; /* of a DEVICE arena, in all workers; 0: it differs from worker to worker */
-        int fd;          /* -1: not created yet */
+        uint64_t size;    /* bytes */
+        Device *device;   /* of a DEVICE arena */
+        uint64_t address; /* of a DEVICE arena, in all workers; 0: it differs among them */
+        int fd;           /* -1: not created yet */
         unsigned n_refs;
 
         LIST_HEAD(, Mapping) mappings; /* one for each executor that may use it */

@@ -9,9 +9,10 @@
  * another device is nearly idle, a job whose client named none may run on that one, and use its data by peer access:
  * the data stay where they are. policy/placement.h says when that pays.
  *
- * Only kernels that cannot tell the difference go away: between devices of one kind, with atomic operations on each
- * other's memory, and without variables of modules. A job behind another one, by buffers, that is in flight where the
- * data are stays there; one behind a job that went away waits for that one's end. If the other device fails it, by its worker, its memory, or a fault, it goes back to its data.
+ * A job moves only if its results stay the same: between devices of one model, with native atomic operations on each
+ * other's memory, and without variables of modules. A job that depends by buffers on a job in flight on the home device
+ * stays; one that depends on a job that went away waits for that job's end. If the other device fails a job, by its
+ * worker, its memory, or a fault, the job goes back to its data.
  */
 
 #include "device.h"

@@ -168,6 +168,7 @@ static void status_worker_row(Table *table, const gpuq_status *status,
         table_cell(table, "%u", worker->running);
         table_cell(table, "%u", worker->contexts);
         table_cell(table, "%" PRIu64, worker->jobs);
+        table_cell(table, "%" PRIu64, counters->direct);
         table_cell(table, "%" PRIu64, counters->coalesced);
         table_cell(table, "%" PRIu64, counters->in_place);
         table_cell(table, "%" PRIu64, counters->graph_hits + counters->graph_misses);
@@ -184,6 +185,7 @@ static int status_write_workers(const StatusText *text) {
                 {"RUNNING", .right = true},
                 {"CONTEXTS", .right = true, .spare = true},
                 {"JOBS", .right = true},
+                {"DIRECT", .right = true, .spare = true},
                 {"COALESCED", .right = true, .spare = true},
                 {"IN PLACE", .right = true, .spare = true},
                 {"GRAPHS", .right = true, .spare = true},

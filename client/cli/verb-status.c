@@ -53,6 +53,7 @@ static void status_json_counters(struct json_object *worker, const gpuq_worker_c
         json_number(object, "graph_hits", counters->graph_hits);
         json_number(object, "graph_misses", counters->graph_misses);
         json_number(object, "graph_evictions", counters->graph_evictions);
+        json_number(object, "direct", counters->direct);
 }
 
 static void status_json_workers(struct json_object *document, const gpuq_status *status) {

@@ -788,6 +788,7 @@ typedef struct gpuq_worker_counters {
         uint64_t in_place;  /* jobs whose kernel worked on host memory directly */
         uint64_t staged_by_kernel, staged_by_copy; /* jobs whose host data was copied, and how */
         uint64_t graph_hits, graph_misses, graph_evictions; /* of the cache of CUDA graphs */
+        uint64_t direct; /* prepared jobs that the worker took from its clients itself */
 } gpuq_worker_counters;
 
 typedef struct gpuq_worker_status {

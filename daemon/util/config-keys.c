@@ -410,6 +410,7 @@ static const ConfigKey config_keys[] = {
          .initial = "4"},
         {NUMBER(poll_us), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 100000)},
         {.name = "rings", AT(rings), FLAG, .initial = "yes"},
+        {.name = "direct", AT(direct), FLAG, .initial = "yes"},
         {NUMBER(quantum_ms), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 60000),
          .initial = "2"},
         {NUMBER(usage_half_life_s), .parse = parse_unsigned, .format = format_unsigned,

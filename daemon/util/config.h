@@ -100,6 +100,7 @@ typedef struct Config {
         unsigned inflight_jobs;   /* at once in one worker */
         unsigned inflight_ms;     /* of expected GPU time in one worker, beyond one job */
         unsigned poll_us;    /* with jobs in flight, processes poll for so long before they sleep */
+        bool direct;         /* a worker may read the prepared jobs of a client by itself */
         bool rings;          /* a client may exchange its messages through shared memory */
         unsigned quantum_ms; /* how long one user's context has a device to itself; 0: never */
         unsigned usage_half_life_s; /* of past usage; 0: only present usage counts */

@@ -127,13 +127,38 @@ static int worker_on_jobs(Worker *worker, const WorkerMessage *list) {
 
                 if (!job)
                         worker_refuse(worker, "not a list of jobs");
-                r = runner_add(&worker->runner, job, &parts);
+                r = runner_add(&worker->runner, job, &parts, NULL);
                 if (r < 0)
                         return r;
                 data += job->n_bytes;
                 n_left -= job->n_bytes;
         }
         return 0;
+}
+
+/* ---- direct rings ---- */
+
+/* Return: as the caller. */
+static int worker_check_direct(Worker *worker, int r) {
+        if (r == -EBADMSG)
+                worker_refuse(worker, "a direct ring out of order");
+        return r;
+}
+
+static int worker_on_direct_ring(Worker *worker, uint32_t session) {
+        _cleanup_(closep) int fd = worker_take_fd(worker);
+
+        return worker_check_direct(worker, directs_open(&worker->directs, session, fd));
+}
+
+static int worker_on_direct_bell(Worker *worker, uint32_t session) {
+        return worker_check_direct(
+                worker, directs_set_bell(&worker->directs, session, worker_take_fd(worker)));
+}
+
+static int worker_on_lend(Worker *worker, const WorkerMessage *lend) {
+        return worker_check_direct(
+                worker, directs_lend(&worker->directs, (uint32_t)lend->head.id, lend));
 }
 
 static int worker_on_message(Worker *worker, const WorkerMessage *message) {
@@ -150,6 +175,16 @@ static int worker_on_message(Worker *worker, const WorkerMessage *message) {
                         return worker_on_module_add(worker, message);
                 case TO_WORKER_MODULE_DROP:
                         return worker_on_module_drop(worker, &message->head);
+                case TO_WORKER_DIRECT_RING:
+                        return worker_on_direct_ring(worker, (uint32_t)message->head.id);
+                case TO_WORKER_DIRECT_BELL:
+                        return worker_on_direct_bell(worker, (uint32_t)message->head.id);
+                case TO_WORKER_LEND:
+                        return worker_on_lend(worker, message);
+                case TO_WORKER_RECALL:
+                        worker_check_sent(worker, directs_recall(&worker->directs,
+                                                                 (uint32_t)message->head.id));
+                        return 0;
                 case TO_WORKER_STOP:
                         worker_stop(worker);
                 default:

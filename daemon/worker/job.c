@@ -131,8 +131,8 @@ int job_new(const WorkerJob *message, const WorkerJobParts *parts, const JobTabl
                 return -ENOMEM;
 
         job_lay_out(job, &room, message);
-        memcpy(job->order.after, parts->after,
-               message->n_after * sizeof(uint64_t) + job_text_bytes(message));
+        memcpy(job->order.after, parts->after, message->n_after * sizeof(uint64_t));
+        memcpy((uint8_t *)job + room.texts, parts->names, job_text_bytes(message));
         for (uint32_t i = 0; i < message->n_buffers; ++i)
                 job_take_buffer(job, &parts->buffers[i], tables);
         if (message->by_address)

@@ -37,6 +37,8 @@ typedef struct JobKernel {
         const char *name;
 } JobKernel;
 
+typedef struct Direct Direct;
+typedef struct DirectTemplate DirectTemplate;
 typedef struct Job Job;
 typedef struct CheckedTable CheckedTable;
 
@@ -63,6 +65,14 @@ typedef struct JobKind {
         StreamClass class;
 } JobKind;
 
+/* Where it was fired in a direct ring (direct.h). */
+typedef struct JobFired {
+        Direct *direct; /* NULL: it was not, or is an ordinary job since */
+        DirectTemplate *template;
+        uint32_t entry;
+        uint64_t taken_ns;
+} JobFired;
+
 /* One allocation with all it points to, except the program and texts. */
 struct Job {
         uint64_t id;
@@ -83,6 +93,7 @@ struct Job {
         uint64_t formed_ns;  /* when it first came to a batch; 0: not yet */
         uint8_t *operations; /* packed */
         size_t n_operations; /* bytes */
+        JobFired fired;
         Word word;           /* released by word_end() */
 
         /* once checked */
@@ -141,6 +152,11 @@ bool job_is_prepared(const Job *job);
 int job_check(Job *job, Programs *programs);
 /** job_set_addresses() - set its buffers' addresses: host arenas if @in_place, else its scratch. */
 void job_set_addresses(const Job *job, bool in_place);
+
+/** job_is_plain() - it succeeded and printed nothing, like nearly all jobs. */
+static inline bool job_is_plain(const Job *job) {
+        return !failure_is_set(&job->failure) && !job->output;
+}
 
 /** job_arena() - the arena of a buffer, or of a range of its staging. */
 static inline Arena *job_arena(const void *arena) {

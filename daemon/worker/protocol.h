@@ -16,7 +16,7 @@
  *
  * An address is a uint64_t: where all workers map this device arena, if they can; 0: anywhere.
  *
- * A descriptor travels with ARENA_ADD, with MODULE_ADD unless the module is built in, and with ARENA_MADE unless it
+ * A descriptor travels with ARENA_ADD, DIRECT_RING and DIRECT_BELL, with MODULE_ADD unless the module is built in, and with ARENA_MADE unless it
  * tells an error.
  */
 
@@ -35,6 +35,10 @@ typedef enum WorkerMessageKind {
         TO_WORKER_MODULE_ADD, /* id, number: bytes of the image, detail: Format, text: name, items: words, a WorkerWord before and a NUL behind each */
         TO_WORKER_MODULE_DROP, /* id */
         TO_WORKER_JOBS,        /* items: WorkerJob and its parts, one after the other */
+        TO_WORKER_DIRECT_RING, /* id: of a session. The descriptor is the memory of its direct ring */
+        TO_WORKER_DIRECT_BELL, /* id likewise. The descriptor is this side of its bell */
+        TO_WORKER_LEND, /* id likewise, items: as of JOBS: a template of each of its prepared jobs, whose numbers are their ids and `after`. Take jobs from the ring */
+        TO_WORKER_RECALL,      /* id likewise. Answer RETURNED, unless that was sent already */
         TO_WORKER_STOP,        /* issue nothing more, answer STOPPED, exit */
 
         /* worker to supervisor; code and text: an error, if code is not 0 */
@@ -46,6 +50,8 @@ typedef enum WorkerMessageKind {
         FROM_WORKER_ENDS, /* items: WorkerEnd. Error, detail (1: nothing of it ran) and more (what its kernels printed) are those of the only one */
         FROM_WORKER_LATE, /* id of a job that ran past its timeout; the supervisor decides */
         FROM_WORKER_STOPPED, /* the worker exits next. Error, detail, more: assert text, items: WorkerInFlight, all without an end so far */
+        FROM_WORKER_RETURNED, /* id: of a session whose ring the worker does not read any more, number: entries taken. Those of them that are not done are jobs that it has, and their ends follow */
+        FROM_WORKER_LENT, /* items: WorkerLent, number: ns in which such jobs were in flight, since the last one */
         FROM_WORKER_STATS, /* number: bytes of device memory in use, id: those in use by all programs, more: what all jobs wait for, items: bytes of a gpuq.v1.WorkerCounters */
 } WorkerMessageKind;
 
@@ -112,6 +118,17 @@ typedef struct WorkerEnd {
         uint64_t ran_us : 48; /* first issued to seen done */
         uint64_t stream : 16; /* that it was issued on: index + 1; 0: none */
 } WorkerEnd;
+
+/* Jobs of one prepared job that were done in a direct ring; times are sums. */
+typedef struct WorkerLent {
+        uint32_t session;
+        uint32_t prepared;
+        uint64_t n_done;
+        uint64_t waited_us;
+        uint64_t ran_us;
+} WorkerLent;
+
+#define WORKER_TEMPLATES_MAX 16u /* prepared jobs of a session whose ring is lent */
 
 typedef enum WorkerPhase {
         WORKER_PHASE_QUEUED,     /* not issued */

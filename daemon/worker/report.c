@@ -197,11 +197,6 @@ int report_module(Outbox *outbox, const Module *module) {
 
 #define REPORT_ENDS_MAX 64u /* of one message */
 
-/* The job succeeded and printed nothing, like nearly all jobs. */
-static bool report_is_plain(const Job *job) {
-        return !failure_is_set(&job->failure) && !job->output;
-}
-
 /* Packs jobs from the first one on; one with texts goes alone. Return: the first job not packed. */
 static const Job *report_fill_ends(const Job *job, WorkerEnd *ends, WorkerMessage *message) {
         do {
@@ -214,10 +209,10 @@ static const Job *report_fill_ends(const Job *job, WorkerEnd *ends, WorkerMessag
                 failure_tell(&job->failure, message);
                 message->head.detail = job->never_ran;
                 message->more = job->output;
-                if (!report_is_plain(job))
+                if (!job_is_plain(job))
                         return TAILQ_NEXT(job, link);
                 job = TAILQ_NEXT(job, link);
-        } while (job && report_is_plain(job) && message->head.n_items < REPORT_ENDS_MAX);
+        } while (job && job_is_plain(job) && message->head.n_items < REPORT_ENDS_MAX);
         return job;
 }
 
@@ -275,7 +270,9 @@ int report_stopped(Outbox *outbox, const Runner *runner, const Failure *failure,
 
 /* ---- figures ------------------------------------------------------------------------------ */
 
-static void report_fill_counters(Gpuq__V1__WorkerCounters *counters, const Issuer *issuer) {
+static void report_fill_counters(Gpuq__V1__WorkerCounters *counters, const Runner *runner) {
+        const Issuer *issuer = &runner->issuer;
+
         gpuq__v1__worker_counters__init(counters);
         counters->batches = issuer->counters.n_batches;
         counters->coalesced = issuer->counters.n_coalesced;
@@ -285,13 +282,14 @@ static void report_fill_counters(Gpuq__V1__WorkerCounters *counters, const Issue
         counters->graph_hits = issuer->graphs.n_reused;
         counters->graph_misses = issuer->graphs.n_made;
         counters->graph_evictions = issuer->graphs.n_evicted;
+        counters->direct = runner->n_direct;
 }
 
 int report_stats(Outbox *outbox, const MemoryUse *use, const Runner *runner) {
         Gpuq__V1__WorkerCounters counters;
         uint8_t packed[256];
 
-        report_fill_counters(&counters, &runner->issuer);
+        report_fill_counters(&counters, runner);
         return outbox_send(outbox,
                            &(WorkerMessage){
                                    {

@@ -96,7 +96,8 @@ static void runner_follow(Runner *runner, Job *job) {
         }
 }
 
-int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *parts) {
+int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *parts,
+               Job **ret_job) {
         Job *job;
         int r;
 
@@ -114,6 +115,8 @@ int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *p
         TAILQ_INSERT_TAIL(&runner->waiting, job, link);
         if (job->order.n_behind == 0)
                 runner_make_ready(runner, job);
+        if (ret_job)
+                *ret_job = job;
         return 0;
 }
 

@@ -40,6 +40,7 @@ typedef struct Runner {
         struct JobList put_back; /* ready jobs that could not be issued in this turn */
         uint64_t again_ns;       /* when they may be issued; 0: when something has ended */
         struct JobList refused;  /* they end after their predecessors */
+        uint64_t n_direct;       /* jobs taken from direct rings, ever */
         size_t n_fresh;          /* became ready since the last turn */
         Forming forming;
         struct BatchList batches; /* in flight */
@@ -57,8 +58,9 @@ typedef struct Runner {
 /** runner_init() - into zeroed @runner. Return: 0 or -ENOMEM. */
 int runner_init(Runner *runner, Context *context, Streams *streams, Quiesce *quiesce,
                 Output *output, const JobTables *tables, const RunnerSettings *settings);
-/** runner_add() - a new job. Return: as job_new(). */
-int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *parts);
+/** runner_add() - a new job. @ret_job: may be NULL. Return: as job_new(). */
+int runner_add(Runner *runner, const WorkerJob *message, const WorkerJobParts *parts,
+               Job **ret_job);
 /** runner_changed() - an arena or a module is ready, or has failed. */
 void runner_changed(Runner *runner);
 /**

@@ -42,7 +42,7 @@ void worker_exit(Worker *worker, int status) {
         _exit(status);
 }
 
-static void worker_check_sent(Worker *worker, int r) {
+void worker_check_sent(Worker *worker, int r) {
         if (r == 0)
                 return;
         if (r != CHANNEL_E_CLOSED)
@@ -118,6 +118,8 @@ static void worker_report_stopped(Worker *worker, const Failure *failure, const 
         streams_shut(&worker->streams);
         /* Jobs whose done word arrived meanwhile have succeeded: all their work is done. */
         (void)runner_collect(&worker->runner, uv_hrtime(), &any);
+        (void)directs_end(&worker->directs, uv_hrtime());
+        (void)directs_give_back_all(&worker->directs);
         if (!TAILQ_EMPTY(&worker->runner.ended))
                 (void)worker_report_ends(worker);
         (void)report_stopped(&worker->outbox, &worker->runner, failure, output);
@@ -256,6 +258,8 @@ static void worker_take_messages(Worker *worker, bool *ret_any) {
 }
 
 static void worker_tell_ends(Worker *worker) {
+        if (!TAILQ_EMPTY(&worker->runner.ended))
+                worker_check_sent(worker, directs_end(&worker->directs, uv_hrtime()));
         if (TAILQ_EMPTY(&worker->runner.ended))
                 return;
         worker_check_sent(worker, worker_report_ends(worker));
@@ -265,8 +269,10 @@ static void worker_tell_ends(Worker *worker) {
 static void worker_tell(Worker *worker, uint64_t now_ns) {
         Job *job;
 
-        while ((job = runner_next_late(&worker->runner, now_ns)))
+        while ((job = runner_next_late(&worker->runner, now_ns))) {
+                worker_check_sent(worker, directs_late(&worker->directs, job));
                 worker_check_sent(worker, report_late(&worker->outbox, job));
+        }
         worker_tell_ends(worker);
         worker_check_sent(worker, outbox_flush(&worker->outbox));
 }
@@ -279,6 +285,7 @@ static bool worker_turn(Worker *worker, uint64_t now_ns) {
         worker_check(worker, runner_collect(&worker->runner, now_ns, &any));
         worker_tell_ends(worker);
         worker_take_messages(worker, &any);
+        worker_check_sent(worker, directs_take(&worker->directs, now_ns, &any));
         any |= arenas_poll(&worker->arenas);
         worker_check(worker, runner_turn(&worker->runner, now_ns, &any));
         worker_tell(worker, now_ns);
@@ -297,15 +304,30 @@ static void worker_keep_figures(Worker *worker, uint64_t now_ns) {
         worker->was_busy = busy;
 }
 
+/* Return: false: there is a message, or a job in a direct ring. */
+static bool worker_may_doze(Worker *worker) {
+        if (!channel_sleep(worker->channel))
+                return false;
+        if (directs_sleep(&worker->directs))
+                return true;
+        (void)channel_wake(worker->channel);
+        return false;
+}
+
+static void worker_rouse(Worker *worker) {
+        (void)channel_wake(worker->channel);
+        directs_wake(&worker->directs);
+}
+
 /* Sleeps until a message, a child, a thread or a timer has something. If jobs wait, a timer
  * still reports from time to time that the worker is alive. */
 static void worker_sleep(Worker *worker) {
-        if (!channel_sleep(worker->channel))
+        if (!worker_may_doze(worker))
                 return;
         if (!runner_is_idle(&worker->runner) && !uv_is_active((uv_handle_t *)&worker->stats))
                 uv_timer_start(&worker->stats, worker_on_stats, WORKER_STATS_BUSY_NS / 1000000, 0);
         uv_run(&worker->loop, UV_RUN_ONCE);
-        (void)channel_wake(worker->channel);
+        worker_rouse(worker);
 }
 
 /* As worker_sleep(), for a time too short for libuv's timers. */
@@ -313,10 +335,10 @@ static void worker_nap(Worker *worker, uint64_t nap_ns) {
         struct pollfd fd = {.fd = uv_backend_fd(&worker->loop), .events = POLLIN};
         struct timespec time = {.tv_nsec = (long)nap_ns};
 
-        if (!channel_sleep(worker->channel))
+        if (!worker_may_doze(worker))
                 return;
         (void)ppoll(&fd, 1, &time, NULL);
-        (void)channel_wake(worker->channel);
+        worker_rouse(worker);
         uv_run(&worker->loop, UV_RUN_NOWAIT);
 }
 
@@ -487,6 +509,7 @@ static int worker_init_objects(Worker *worker) {
                         &worker->output, &tables, &runner);
         if (r < 0)
                 return r;
+        directs_init(&worker->directs, &worker->runner, &worker->outbox, &worker->loop);
         return modules_load_builtin(&worker->modules);
 }
 

@@ -16,6 +16,7 @@
 
 #include "util/cores.h"
 #include "util/pace.h"
+#include "worker/direct.h"
 #include "worker/memory.h"
 #include "worker/module.h"
 #include "worker/outbox.h"
@@ -57,6 +58,7 @@ typedef struct Worker {
         Modules modules;
         Arenas arenas;
         Runner runner;
+        Directs directs;
         Memory memory;
         Pace pace;
         Cores cores;
@@ -93,6 +95,8 @@ int worker_run(const WorkerOptions *options, Channel *channel);
  */
 int worker_receive(Worker *worker, bool *ret_any);
 
+/** worker_check_sent() - the result of sending a message: without a supervisor the worker exits. */
+void worker_check_sent(Worker *worker, int r);
 /** worker_stop() - a Stop was received: report what is in flight, exit. */
 void worker_stop(Worker *worker) __attribute__((noreturn));
 /** worker_fault() - the context is unusable: report what is in flight, exit. */

@@ -277,7 +277,7 @@ def test_status_shows_the_worker_that_ran_a_job(gpuqd, save):
     (worker,) = document(gpuqd.run("status", "--json"))["workers"]
     assert set(worker) == {"pid", "device", "uid", "state", "memory", "contexts", "running", "jobs", "express", "counters"}
     assert set(worker["counters"]) == {"batches", "coalesced", "in_place", "staged_by_kernel", "staged_by_copy",
-                                       "graph_hits", "graph_misses", "graph_evictions"}
+                                       "graph_hits", "graph_misses", "graph_evictions", "direct"}
     assert worker["contexts"] == 1 and worker["jobs"] >= 1
     assert str(worker["pid"]) in gpuqd.run("status", "--verbose").stdout
 

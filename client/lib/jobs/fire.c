@@ -14,6 +14,7 @@
 
 #include "call.h"
 #include "checked.h"
+#include "direct.h"
 #include "error.h"
 #include "submit.h"
 #include "util/grow.h"
@@ -320,7 +321,7 @@ static uint8_t *prepared_pack_patches(uint8_t *p, const Gpuq__V1__Fire *fire) {
 }
 
 static int prepared_pack(gpuq_job *job, const Gpuq__V1__Fire *fire) {
-        size_t n_numbers = 7 + fire->n_slices + fire->n_patches;
+        size_t n_numbers = 8 + fire->n_slices + fire->n_patches;
         uint8_t *p;
         int r;
 
@@ -336,6 +337,7 @@ static int prepared_pack(gpuq_job *job, const Gpuq__V1__Fire *fire) {
         p = pack_bytes(p, 5, fire->values.data, fire->values.len);
         p = pack_number(p, 6, fire->word_arena);
         p = pack_number(p, 7, fire->word_offset);
+        p = pack_number(p, 8, fire->is_taken);
         job->kept->n_bytes = (uint32_t)(p - job->kept->bytes);
         job->kept->is_fire = true;
         return 0;
@@ -389,6 +391,39 @@ static int prepared_submit(gpuq_prepared *prepared, gpuq_job *job, const gpuq_fi
         return r;
 }
 
+int prepared_refire(gpuq_job *job, bool is_taken) {
+        Gpuq__V1__Fire fire = GPUQ__V1__FIRE__INIT;
+
+        fire.prepared = job->prepared->id;
+        fire.tag = job->tag;
+        fire.is_taken = is_taken;
+        return prepared_pack(job, &fire);
+}
+
+/* The prepared job holds the buffers. */
+static int prepared_fire(gpuq_prepared *prepared, gpuq_job *job, const gpuq_fire_args *args) {
+        gpuq_client *client = prepared->client;
+        uint32_t tag = client->jobs->tag + 1;
+        int r;
+
+        job->func = args->func;
+        job->userdata = args->userdata;
+        r = submit_enter(job, tag, false);
+        if (r < 0)
+                return r;
+        job->prepared = prepared_ref(prepared);
+        job->is_direct = true;
+        submit_commit(job);
+        job->entry = direct_fire(client, tag, prepared->id, job);
+        return 0;
+}
+
+/* Only what fires unchanged can go there. */
+static bool prepared_may_fire(const gpuq_client *client, const gpuq_fire_args *args) {
+        return direct_takes(client) && args->n_swaps == 0 && args->n_sets == 0 &&
+               client->jobs->tag < UINT32_MAX;
+}
+
 int gpuq_fire(gpuq_prepared *prepared, const gpuq_fire_args *args, gpuq_job **ret_job) {
         static const gpuq_fire_args nothing;
         gpuq_client *client = prepared ? prepared->client : NULL;
@@ -405,12 +440,17 @@ int gpuq_fire(gpuq_prepared *prepared, const gpuq_fire_args *args, gpuq_job **re
         if (r < 0)
                 return client_leave(client, r);
 
-        r = prepared_submit(prepared, job, args ? args : &nothing);
+        args = args ? args : &nothing;
+        if (prepared_may_fire(client, args))
+                r = prepared_fire(prepared, job, args);
+        else
+                r = prepared_submit(prepared, job, args);
         if (r < 0) {
                 job_unref(job);
                 return client_leave(client, r);
         }
         *ret_job = job; /* before a callback can be run */
+        direct_consider(client);
         submit_flush(client, 1);
         return client_leave(client, 0);
 }

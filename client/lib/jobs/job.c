@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "direct.h"
 #include "error.h"
 #include "wait.h"
 #include "util/grow.h"
@@ -279,6 +280,12 @@ void job_forget(gpuq_job *job) {
         prepared_unref(TAKE_PTR(job->prepared));
 }
 
+void job_leave_ring(gpuq_job *job) {
+        if (job->is_direct)
+                direct_forget(job->client, job->entry);
+        job->is_direct = false;
+}
+
 static void job_end(gpuq_job *job, gpuq_state state, int error, const char *text) {
         gpuq_client *client = job->client;
 
@@ -286,6 +293,7 @@ static void job_end(gpuq_job *job, gpuq_state state, int error, const char *text
         client->jobs->n_ended++;
         job_is_seen(job);
         job_forget(job);
+        job_leave_ring(job);
         word_give(&client->jobs->words, job->word);
         job->word = 0;
 
@@ -298,8 +306,15 @@ static void job_end(gpuq_job *job, gpuq_state state, int error, const char *text
         job_unref(job);
 }
 
+const uint32_t *job_word(const gpuq_job *job) {
+        return job->is_direct ? &direct_entry(job->client, job->entry)->done
+                              : word_at(&job->client->jobs->words, job->word);
+}
+
 bool job_is_done(const gpuq_job *job) {
-        return word_is_done(&job->client->jobs->words, job->word, job->tag);
+        const uint32_t *word = job_word(job);
+
+        return word && __atomic_load_n(word, __ATOMIC_ACQUIRE) == job->tag;
 }
 
 static bool job_is_end(const Gpuq__V1__Completion *completion) {
@@ -331,6 +346,35 @@ bool job_complete(gpuq_job *job, const Gpuq__V1__Completion *completion) {
         job_end(job, done ? GPUQ_DONE : (gpuq_state)completion->state,
                 done ? 0 : error_from_code(error->code), done ? "" : error->text);
         return true;
+}
+
+static void job_collect(gpuq_job *job) {
+        const DirectEntry *entry = direct_entry(job->client, job->entry);
+        Gpuq__V1__Completion completion = GPUQ__V1__COMPLETION__INIT;
+
+        completion.state = GPUQ__V1__STATE__DONE;
+        completion.waited_us = entry->waited_us;
+        completion.ran_us = entry->ran_us;
+        completion.device = job->client->direct.device;
+        (void)job_complete(job, &completion);
+}
+
+void jobs_collect(gpuq_client *client) {
+        uint32_t entry = client->direct.first, end = client->direct.ring.position;
+        bool any = false;
+        gpuq_job *job;
+
+        for (; entry != end; entry++) {
+                job = direct_job(client, entry);
+                if (!job || !job_is_done(job))
+                        continue;
+                job_collect(job);
+                any = true;
+        }
+        if (!any)
+                return;
+        client->lead.n_turns++;
+        client_let_others(client);
 }
 
 void jobs_end(gpuq_client *client, int error, const char *text) {
@@ -365,6 +409,7 @@ void jobs_run_callbacks(gpuq_client *client) {
         Jobs *jobs = client->jobs;
         gpuq_job *job;
 
+        jobs_collect(client);
         if (TAILQ_EMPTY(&jobs->callbacks) && !client->loop.is_notified)
                 return;
 

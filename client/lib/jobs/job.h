@@ -68,6 +68,8 @@ struct gpuq_job {
 
         /* while PENDING */
         unsigned word;           /* its completion word; 0: none */
+        bool is_direct;          /* fired in the direct ring, */
+        uint32_t entry;          /* as this entry of it */
         bool is_open;            /* counted in jobs->n_open */
         bool cancelled;          /* the daemon was asked to cancel it */
         Kept *kept;              /* its packed bytes as they were sent */
@@ -112,16 +114,22 @@ int job_enter_building(gpuq_job *job);
 
 /** job_complete() - the daemon reported the job's end. Return: false: the report is invalid. */
 bool job_complete(gpuq_job *job, const Gpuq__V1__Completion *completion);
+/** jobs_collect() - end those whose entry in the direct ring says that they are done. */
+void jobs_collect(gpuq_client *client);
 /** jobs_end() - all submitted jobs, with this error; the connection ended. */
 void jobs_end(gpuq_client *client, int error, const char *text);
 /** jobs_run_callbacks() - of all ended jobs; gives up the lock while each runs. */
 void jobs_run_callbacks(gpuq_client *client);
-/** job_is_done() - its worker stored that in its completion word, before any message. */
+/** job_is_done() - its worker stored that in its completion word or its entry, before any message. */
 bool job_is_done(const gpuq_job *job);
 /** job_is_seen() - the job is known to have ended, with or without a message: release its resources. Idempotent. */
 void job_is_seen(gpuq_job *job);
 /** job_forget() - free the packed bytes that are kept for a restart of the daemon. */
 void job_forget(gpuq_job *job);
+/** job_word() - where its worker stores its tag when it is done. Return: NULL: nowhere. */
+const uint32_t *job_word(const gpuq_job *job);
+/** job_leave_ring() - its entry in the direct ring is not its any more. */
+void job_leave_ring(gpuq_job *job);
 /** job_has_ended() - and its callback has returned, unless asked from within it. */
 bool job_has_ended(const gpuq_job *job);
 

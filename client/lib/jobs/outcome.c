@@ -28,7 +28,7 @@ static int wait_job(gpuq_client *client, gpuq_job *job, int timeout_ms) {
 
         client_flush(client);
         r = client_wait_word(client, wait_job_done, job, client_deadline_us(timeout_ms), false,
-                             job->func ? NULL : word_at(&client->jobs->words, job->word), job->tag);
+                             job->func ? NULL : job_word(job), job->tag);
         if (r == GPUQ_E_AGAIN)
                 return error_set(r, "job %s has not ended within %d ms and goes on",
                                  gpuq_id_format(job->id, id), timeout_ms);

@@ -52,5 +52,7 @@ gpuq_prepared *prepared_ref(gpuq_prepared *prepared);
 void prepared_unref(gpuq_prepared *prepared);
 /** prepared_unpack() - its job as a message, to be freed. Return: NULL: no memory. */
 Gpuq__V1__Job *prepared_unpack(const gpuq_prepared *prepared);
+/** prepared_refire() - pack a job that was fired in the direct ring. @is_taken: its reader had taken it. Return: 0, or GPUQ_E_SYSTEM. */
+int prepared_refire(gpuq_job *job, bool is_taken);
 
 #endif

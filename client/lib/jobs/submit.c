@@ -14,6 +14,7 @@
 #include "proto/pack.h"
 
 #include "checked.h"
+#include "direct.h"
 #include "error.h"
 #include "receive.h"
 #include "wait.h"
@@ -183,6 +184,7 @@ int submit_say(gpuq_client *client, gpuq_job *const *jobs, size_t n_jobs, size_t
                 return 0;
         }
 
+        direct_leave(client);
         r = wire_begin(client->wire, n_bytes, &payload);
         if (r != 0)
                 return client_not_queued(r);

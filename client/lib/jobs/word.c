@@ -52,9 +52,3 @@ const uint32_t *word_at(const Words *words, unsigned word) {
                 return NULL;
         return (const uint32_t *)(words->arena->data + word_offset(words, word));
 }
-
-bool word_is_done(const Words *words, unsigned word, uint32_t tag) {
-        const uint32_t *at = word_at(words, word);
-
-        return at && __atomic_load_n(at, __ATOMIC_ACQUIRE) == tag;
-}

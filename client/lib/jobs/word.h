@@ -43,7 +43,5 @@ void word_give(Words *words, unsigned word);
 void word_name(const Words *words, unsigned word, uint64_t *ret_arena, uint64_t *ret_offset);
 /** word_at() - the word's address. Return: NULL for 0. */
 const uint32_t *word_at(const Words *words, unsigned word);
-/** word_is_done() - has the worker stored @tag, so that this job is done? */
-bool word_is_done(const Words *words, unsigned word, uint32_t tag);
 
 #endif

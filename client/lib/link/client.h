@@ -23,6 +23,7 @@
 
 #include <gpuq.h>
 
+#include "proto/direct_ring.h"
 #include "proto/gpuq.pb-c.h"
 #include "proto/wire.h"
 
@@ -75,6 +76,28 @@ typedef struct Ringing {
         bool is_asked;   /* for them */
 } Ringing;
 
+typedef enum DirectMode {
+        DIRECT_NONE,
+        DIRECT_ASKED, /* for a ring */
+        DIRECT_IDLE,  /* there is one, which is not lent */
+        DIRECT_LENT,  /* jobs are fired there */
+} DirectMode;
+
+#define DIRECT_OLD_MAX 64u /* rings of earlier connections that stay mapped; then none is asked for */
+
+/* A direct ring, see direct.h. */
+typedef struct Direct {
+        DirectMode mode;
+        bool is_offered;  /* the daemon has them, and was not asked */
+        unsigned n_fires; /* jobs fired by messages, until it is asked */
+        uint32_t device;  /* index, on which its jobs run */
+        DirectRing ring;
+        uint32_t first; /* the oldest entry whose job has not ended; atomic */
+        void **jobs;    /* of the entries; NULL: ended */
+        DirectRing old[DIRECT_OLD_MAX];
+        unsigned n_old;
+} Direct;
+
 /*
  * One of the waiting threads, the leader, polls the socket. The others, the followers, wait for a
  * condition. When the leader has what it waited for, a follower becomes the leader. See wait.c.
@@ -112,6 +135,7 @@ struct gpuq_client {
         Lead lead;
         Resume resume;
         Ringing ringing;
+        Direct direct;
         TAILQ_HEAD(, Call) calls; /* requests that wait for their reply */
         unsigned n_unread;        /* jobs submitted since the socket was last read */
 

@@ -13,7 +13,7 @@
 #include "error.h"
 
 void loop_init(Loop *loop) {
-        *loop = (Loop){.epoll_fd = -1, .notify_fd = -1, .timer_fd = -1};
+        *loop = (Loop){.epoll_fd = -1, .notify_fd = -1, .timer_fd = -1, .bell_fd = -1};
 }
 
 static int loop_add(const Loop *loop, int fd) {
@@ -54,7 +54,8 @@ void loop_close(Loop *loop) {
 void loop_finish(Loop *loop) {
         loop_close(loop);
         closep(&loop->timer_fd);
-        loop->timer_fd = -1;
+        closep(&loop->bell_fd);
+        loop->timer_fd = loop->bell_fd = -1;
 }
 
 /* What there is to poll now. Return: 0, or a negative errno. */
@@ -64,6 +65,8 @@ static int loop_fill(Loop *loop, Wire *wire) {
         r = loop_add(loop, loop->notify_fd);
         if (r == 0 && wire)
                 r = loop_watch(loop, wire);
+        if (r == 0)
+                r = loop_add(loop, loop->bell_fd);
         return r == 0 ? loop_add(loop, loop->timer_fd) : r;
 }
 
@@ -87,6 +90,14 @@ int loop_open(Loop *loop, Wire *wire) {
                 return error_set(GPUQ_E_SYSTEM, "epoll_ctl: %s", strerror(-r));
         }
         return 0;
+}
+
+void loop_set_bell(Loop *loop, int fd) {
+        if (loop->bell_fd >= 0 && loop->epoll_fd >= 0) /* a child may hold a copy of it */
+                (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->bell_fd, NULL);
+        closep(&loop->bell_fd);
+        loop->bell_fd = fd;
+        (void)loop_add(loop, fd);
 }
 
 /* ---- timer ------------------------------------------------------------------------- */

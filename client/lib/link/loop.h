@@ -18,6 +18,7 @@ typedef struct Loop {
         int epoll_fd;       /* what gpuq_client_fd() gives; -1 until asked for */
         int notify_fd;      /* eventfd: callbacks or a ring's bytes wait for a dispatching thread */
         int timer_fd;       /* of resume.h; -1 until it is needed first */
+        int bell_fd;        /* of direct.h; -1: none */
         bool is_notified;   /* notify_fd tells of the ring */
         bool is_polled_out; /* the socket, for room to write */
 } Loop;
@@ -37,6 +38,9 @@ int loop_watch(Loop *loop, Wire *wire);
 void loop_unwatch(Loop *loop, Wire *wire);
 /** loop_poll_out() - whether to report free space in the socket, too. */
 void loop_poll_out(Loop *loop, Wire *wire, bool out);
+
+/** loop_set_bell() - poll this socket, too, and own it; -1: none any more. */
+void loop_set_bell(Loop *loop, int fd);
 
 /** loop_make_timer() - unless it is there. Return: 0, or a negative errno. */
 int loop_make_timer(Loop *loop);

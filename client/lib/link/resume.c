@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "connect.h"
+#include "direct.h"
 #include "error.h"
 #include "ringing.h"
 
@@ -153,6 +154,7 @@ bool resume_lost(gpuq_client *client) {
                 resume->until_us = resume->lost_us + RESUME_PATIENCE_S * 1000000;
         }
 
+        direct_lost(client);
         resume_drop_wire(client);
         if (resume->n_tries == 0)
                 resume_try(client);
@@ -205,6 +207,6 @@ void resume_answered(gpuq_client *client, const Gpuq__V1__Reply *reply) {
                 client_fail(
                         client, GPUQ_E_SYSTEM,
                         "this process ran out of memory while it reconnected to a restarted gpuqd");
-        else
-                client_flush(client);
+        direct_init(client, reply->welcome);
+        client_flush(client);
 }

@@ -16,13 +16,14 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "direct.h"
 #include "error.h"
 #include "receive.h"
 #include "resume.h"
 #include "siblings.h"
 #include "util/runnable.h"
 
-#define WAIT_N_FDS    3 /* that a leader polls: the socket, wake_fd, and the timer of resume.h */
+#define WAIT_N_FDS    4 /* that a leader polls: the socket, wake_fd, the timer of resume.h, the bell of direct.h */
 #define WAIT_VISIT_US INT64_C(30000000) /* resume.c limits how long it waits */
 #define WAIT_LOOKS    64 /* polls of a completion word between two polls of the socket */
 
@@ -61,6 +62,8 @@ static void client_turn(gpuq_client *client, const struct pollfd *fds) {
                 eventfd_read(client->lead.wake_fd, &n);
         if (fds[2].revents != 0)
                 resume_turn(client);
+        if (fds[3].revents != 0)
+                direct_bell_hear(client->loop.bell_fd);
         if (fds[0].revents & POLLOUT) {
                 client->lead.n_turns++;
                 client_flush(client);
@@ -131,13 +134,14 @@ static int client_spin(Spin *spin, struct pollfd fds[static WAIT_N_FDS], const C
         return n;
 }
 
-/* Sleeps, unless the ring received input at the last moment. Return: as poll(). */
-static int client_doze(Wire *wire, struct pollfd *fds, nfds_t n_fds, int timeout_ms) {
-        bool may_sleep = wire_sleep(wire);
+/* Sleeps, unless a ring received something at the last moment. Return: as poll(). */
+static int client_doze(gpuq_client *client, struct pollfd *fds, nfds_t n_fds, int timeout_ms) {
+        bool may_sleep = wire_sleep(client->wire) && direct_doze(&client->direct);
         int n;
 
         n = poll(fds, n_fds, may_sleep ? timeout_ms : 0);
-        wire_wake(wire);
+        wire_wake(client->wire);
+        direct_rouse(&client->direct);
         return n;
 }
 
@@ -153,7 +157,7 @@ static int client_watch(gpuq_client *client, struct pollfd fds[static WAIT_N_FDS
         if (timeout_ms)
                 n = client_spin(&client->lead.spin, fds, sight, &found);
         if (n == 0 && !found)
-                n = client_doze(client->wire, fds, WAIT_N_FDS, timeout_ms);
+                n = client_doze(client, fds, WAIT_N_FDS, timeout_ms);
         *ret_found = found || wire_has_input(client->wire);
         return n;
 }
@@ -175,6 +179,7 @@ static int client_lead(gpuq_client *client, int64_t deadline_us, const uint32_t 
                  .events = (short)(POLLIN | (out ? POLLOUT : 0))},
                 {.fd = client->lead.wake_fd, .events = POLLIN},
                 {.fd = client_is_connected(client) ? -1 : client->loop.timer_fd, .events = POLLIN},
+                {.fd = client->loop.bell_fd, .events = POLLIN},
         };
         int timeout_ms = client_poll_ms(deadline_us), n, r = 0;
         int64_t lost_us = client->resume.lost_us;

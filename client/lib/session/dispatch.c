@@ -7,6 +7,7 @@
 
 #include "call.h"
 #include "completions_scan.h"
+#include "direct.h"
 #include "error.h"
 #include "job.h"
 #include "resume.h"
@@ -38,6 +39,8 @@ static void dispatch_completions(gpuq_client *client, const Gpuq__V1__Completion
 
 /* Messages that are not replies. */
 static void dispatch_event(gpuq_client *client, const Gpuq__V1__Reply *reply) {
+        if (direct_told(client, reply))
+                return;
         switch (reply->body_case) {
                 case GPUQ__V1__REPLY__BODY_COMPLETIONS:
                         dispatch_completions(client, reply->completions);
@@ -67,7 +70,7 @@ static bool dispatch_reply(gpuq_client *client, Gpuq__V1__Reply *reply, int fd) 
                 resume_answered(client, reply);
                 return false;
         }
-        if (ringing_answered(client, reply, fd))
+        if (ringing_answered(client, reply, fd) || direct_answered(client, reply, fd))
                 return false;
 
         /* Replies without a call: to a Cancel that was not waited for, to a request that was

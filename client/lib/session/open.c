@@ -10,6 +10,7 @@
 
 #include "call.h"
 #include "connect.h"
+#include "direct.h"
 #include "dispatch.h"
 #include "error.h"
 #include "job.h"
@@ -156,6 +157,7 @@ static int connect_hello(gpuq_client *client, const char *path) {
         client->session = reply->welcome->session;
         client->n_devices = reply->welcome->n_devices;
         ringing_init(client, reply->welcome);
+        direct_init(client, reply->welcome);
         client_set_spin(client, reply->welcome->poll_us);
         wire_set_frame_max(client->wire, WIRE_FRAME_MAX);
         r = resume_allow(client, path);

@@ -9,6 +9,7 @@
 #include "retell.h"
 
 #include "call.h"
+#include "direct.h"
 #include "error.h"
 #include "submit.h"
 
@@ -146,6 +147,17 @@ static int retell_cancels(gpuq_client *client) {
         return 0;
 }
 
+/* Jobs in the direct ring, which has no reader any more, become messages. */
+static int retell_as_message(gpuq_job *job) {
+        bool is_taken;
+
+        if (!job->is_direct)
+                return 0;
+        is_taken = direct_was_taken(job->client, job->entry);
+        job_leave_ring(job);
+        return prepared_refire(job, is_taken);
+}
+
 /* The table holds them in the order in which they were submitted. */
 static int retell_jobs(gpuq_client *client) {
         size_t n_jobs = HASH_COUNT(client->jobs->submitted), n = 0;
@@ -157,8 +169,13 @@ static int retell_jobs(gpuq_client *client) {
         if (!jobs)
                 return error_memory();
 
-        HASH_ITER (hh, client->jobs->submitted, job, next)
+        jobs_collect(client);
+        HASH_ITER (hh, client->jobs->submitted, job, next) {
+                r = retell_as_message(job);
+                if (r < 0)
+                        return r;
                 jobs[n++] = job;
+        }
         for (size_t first = 0; first < n_jobs; first += n) {
                 r = submit_say(client, jobs + first, n_jobs - first, &n);
                 if (r < 0)

@@ -75,6 +75,7 @@ static gpuq_worker_counters status_counters(const Gpuq__V1__WorkerCounters *from
                 .graph_hits = from->graph_hits,
                 .graph_misses = from->graph_misses,
                 .graph_evictions = from->graph_evictions,
+                .direct = from->direct,
         };
 }
 

@@ -47,8 +47,7 @@ static uint64_t row_id(const Job *job) {
         return is_detached ? (uint32_t)job->id : job->id;
 }
 
-__attribute__((noinline)) static void accounting_add(Accounting *accounting, const Job *job,
-                                                     const LedgerEnd *end) {
+static TallyRow accounting_row(const Job *job, const LedgerEnd *end) {
         TallyRow row = {
                 .n_jobs = 1,
                 .waited_us = end->waited_us,
@@ -70,6 +69,13 @@ __attribute__((noinline)) static void accounting_add(Accounting *accounting, con
         row_copy_kernels(&row, job);
         if (job->outcome.failure)
                 row_copy(row.reason, sizeof(row.reason), job->outcome.failure->text);
+        return row;
+}
+
+__attribute__((noinline)) static void accounting_add(Accounting *accounting, const Job *job,
+                                                     const LedgerEnd *end) {
+        TallyRow row = accounting_row(job, end);
+
         tally_add(accounting->tally, &row, job->cost.class);
 }
 
@@ -89,6 +95,18 @@ static void accounting_on_end(EndObserver *observer, const Job *job, const Ledge
                             job->work.n_moved);
         else
                 accounting_add(accounting, job, end);
+}
+
+static void accounting_on_done(EndObserver *observer, const Job *job, uint64_t n,
+                               uint64_t waited_us, uint64_t ran_us) {
+        Accounting *accounting = container_of(observer, Accounting, observer);
+        LedgerEnd end = {.state = JOB_DONE, .waited_us = waited_us, .ran_us = ran_us};
+        TallyRow row = accounting_row(job, &end);
+
+        row.n_jobs = n;
+        row.gpu_ns = ran_us * 1000;
+        row.n_bytes = n * job->work.n_moved;
+        tally_add(accounting->tally, &row, job->cost.class);
 }
 
 /* ---- the thread ------------------------------------------------------------ */
@@ -330,6 +348,7 @@ int accounting_new(Engine *engine, Accounting **ret_accounting) {
         *ret_accounting = accounting;
         accounting->engine = engine;
         accounting->observer.job_ended = accounting_on_end;
+        accounting->observer.jobs_done = accounting_on_done;
         TAILQ_INIT(&accounting->queries);
         r = tally_new(&accounting->tally);
         if (r < 0)

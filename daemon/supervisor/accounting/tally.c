@@ -104,7 +104,7 @@ static TallyShare *share_get(Tally *tally, TallyUser *user, const TallyRow *row,
 }
 
 static bool row_deserves_its_own(const TallyRow *row) {
-        return row->state != JOB_DONE || row->ran_us >= TALLY_SHORT_US || row->n_retries;
+        return row->state != JOB_DONE || row->ran_us / row->n_jobs >= TALLY_SHORT_US || row->n_retries;
 }
 
 static bool tally_add_single(Tally *tally, TallyUser *user, const TallyRow *row) {
@@ -128,7 +128,8 @@ void tally_add(Tally *tally, const TallyRow *row, uint64_t class) {
                 tally->n_lost++;
                 return;
         }
-        tally_count(tally, share, row->waited_us, row->ran_us, row->gpu_ns, row->n_bytes);
+        tally_count_many(tally, share, row->n_jobs, row->waited_us, row->ran_us, row->gpu_ns,
+                         row->n_bytes);
         share->row.n_retries += row->n_retries;
 }
 

@@ -138,9 +138,22 @@ static inline void tally_count(Tally *tally, TallyShare *share, uint64_t waited_
         sketch_add(&share->ran, ran_us);
 }
 
+/** tally_count_many() - likewise @n jobs; the times and bytes are sums. */
+static inline void tally_count_many(Tally *tally, TallyShare *share, uint64_t n, uint64_t waited_us,
+                                    uint64_t ran_us, uint64_t gpu_ns, uint64_t n_bytes) {
+        tally->n_jobs += n;
+        share->row.n_jobs += n;
+        share->row.waited_us += waited_us;
+        share->row.ran_us += ran_us;
+        share->row.gpu_ns += gpu_ns;
+        share->row.n_bytes += n_bytes;
+        sketch_add_many(&share->waited, waited_us / n, n);
+        sketch_add_many(&share->ran, ran_us / n, n);
+}
+
 /**
  * tally_add() - count a job that tally_find() had no row for, or that may deserve its own
- * @row:   a single job's row, all but at_ms
+ * @row:   a single job's row, or that of several that went well, all but at_ms
  * @class: a number for its kernels and size
  */
 void tally_add(Tally *tally, const TallyRow *row, uint64_t class);

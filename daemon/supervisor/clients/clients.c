@@ -2,6 +2,7 @@
 #include "clients.h"
 
 #include "arrivals.h"
+#include "lending.h"
 #include "snapshot.h"
 #include "util/list.h"
 
@@ -31,8 +32,10 @@ void clients_fini(Clients *clients) {
 void clients_close(Clients *clients) {
         Session *session, *next;
 
-        HASH_ITER (hh, clients->sessions, session, next)
+        HASH_ITER (hh, clients->sessions, session, next) {
+                lending_free(session);
                 session_close(session);
+        }
 }
 
 void clients_stop_listening(Clients *clients) {

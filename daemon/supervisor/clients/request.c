@@ -15,6 +15,7 @@
 #include "detached_ops.h"
 #include "jobs.h"
 #include "known.h"
+#include "lending.h"
 #include "listing.h"
 #include "util/list.h"
 #include "base.h"
@@ -51,6 +52,7 @@ static void session_welcome(Session *session, uint32_t serial) {
         welcome.resumed = session->is_resuming;
         welcome.poll_us = session->engine->config->poll_us;
         welcome.rings = session_can_ring(session);
+        welcome.direct = lending_can(session);
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_WELCOME;
         reply.welcome = &welcome;
@@ -133,6 +135,14 @@ const HistoryEntry *session_find_history(const Session *session, uint64_t id,
         return entry;
 }
 
+/* Done by a lease of a session of this user. */
+static bool session_was_leased(const Session *session, uint64_t id) {
+        const Session *other = session_find(session->clients, (uint32_t)(id >> 32));
+
+        return other && (other->submitter.user == session->submitter.user || session->peer.is_admin) &&
+               lending_did(other, id);
+}
+
 static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
         const Clients *clients = session->clients;
         Job *job = job_find(session->engine, id);
@@ -144,10 +154,12 @@ static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {
                 return NULL;
         if (!job) {
                 entry = session_find_history(session, id, &user);
-                if (!entry)
+                if (!entry && !session_was_leased(session, id))
                         return failure_new(FAILURE_NOT_FOUND, "no job " JOB_ID_FORMAT,
                                            JOB_ID_PARTS(id));
-                session_report_history(session, serial, entry);
+                session_report_history(session, serial,
+                                       entry ? entry
+                                             : &(HistoryEntry){.id = id, .state = JOB_DONE});
                 return NULL;
         }
         if (!session_may_touch(session, job))
@@ -183,7 +195,11 @@ static const char *session_on_unprepare(Session *session, uint32_t serial,
 
 static const char *session_on_fires(Session *session, uint32_t serial,
                                     const Gpuq__V1__Request *request) {
-        return session_fire(session, request->fires);
+        const char *problem = session_fire(session, request->fires);
+
+        if (!problem)
+                lending_note_fires(session, request->fires);
+        return problem;
 }
 
 static const char *session_on_wait(Session *session, uint32_t serial,
@@ -204,6 +220,22 @@ static const char *session_on_ring_open(Session *session, uint32_t serial,
 static const char *session_on_ring_begin(Session *session, uint32_t serial,
                                          const Gpuq__V1__Request *request) {
         return session_begin_ring(session, serial);
+}
+
+static const char *session_on_direct_open(Session *session, uint32_t serial,
+                                          const Gpuq__V1__Request *request) {
+        lending_open(session, serial);
+        return NULL;
+}
+
+static const char *session_on_direct_begin(Session *session, uint32_t serial,
+                                           const Gpuq__V1__Request *request) {
+        return lending_begin(session);
+}
+
+static const char *session_on_direct_end(Session *session, uint32_t serial,
+                                         const Gpuq__V1__Request *request) {
+        return lending_end(session);
 }
 
 /* ---- drain ----------------------------------------------------------------- */
@@ -360,6 +392,10 @@ static bool session_is_ahead(const Session *session, uint64_t id) {
         const Clients *clients = session->clients;
         Session *other = session_find(clients, number);
 
+        if (other && other != session && (uint32_t)id > other->last_tag &&
+            (other->submitter.user == session->submitter.user || session->peer.is_admin) &&
+            lending_fetch(other))
+                return true;
         if (clients->resume_ops->is_ahead(clients->takeover, session->submitter.user, id))
                 return !other || (other != session && (uint32_t)id > other->last_tag);
         return other && other != session && other->submitter.user == session->submitter.user &&
@@ -374,11 +410,26 @@ static bool session_any_is_ahead(const Session *session, const uint64_t *ids, si
         return false;
 }
 
+/* Jobs that this request may cancel are known when the rings of their sessions are back. */
+static bool session_fetches_all(const Session *session, const Gpuq__V1__Cancel *cancel) {
+        bool any = false;
+        Session *other, *next;
+
+        if (!cancel->all && !cancel->slurm_job)
+                return false;
+        HASH_ITER (hh, session->clients->sessions, other, next)
+                if (other != session && (other->submitter.user == session->submitter.user ||
+                                         (cancel->slurm_job && session->peer.is_admin)))
+                        any |= lending_fetch(other);
+        return any;
+}
+
 static bool session_names_what_is_ahead(const Session *session, const Gpuq__V1__Request *request) {
         if (request->body_case == GPUQ__V1__REQUEST__BODY_WAIT)
                 return session_is_ahead(session, request->wait->id);
         if (request->body_case == GPUQ__V1__REQUEST__BODY_CANCEL)
-                return session_any_is_ahead(session, request->cancel->ids, request->cancel->n_ids);
+                return session_fetches_all(session, request->cancel) ||
+                       session_any_is_ahead(session, request->cancel->ids, request->cancel->n_ids);
         if (request->body_case != GPUQ__V1__REQUEST__BODY_SUBMIT)
                 return false;
         for (size_t i = 0; i < request->submit->n_jobs; ++i)
@@ -436,13 +487,23 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
                 [GPUQ__V1__REQUEST__BODY_REPORT_GET] = {session_on_report_get, 16},
                 [GPUQ__V1__REQUEST__BODY_EXPLAIN_GET] = {session_on_explain_get},
                 [GPUQ__V1__REQUEST__BODY_TRACE_GET] = {session_on_trace_get, 16},
+                [GPUQ__V1__REQUEST__BODY_DIRECT_OPEN] = {session_on_direct_open, 32},
+                [GPUQ__V1__REQUEST__BODY_DIRECT_BEGIN] = {session_on_direct_begin},
+                [GPUQ__V1__REQUEST__BODY_DIRECT_END] = {session_on_direct_end},
         };
         size_t body = request->body_case;
+        const char *problem;
 
         if (body >= ARRAY_SIZE(entries) || !entries[body].handle)
                 return "the client sent an unknown request";
         if (session->state == SESSION_HELLO && body != GPUQ__V1__REQUEST__BODY_HELLO)
                 return "the client sent a message before the handshake";
+        if (body != GPUQ__V1__REQUEST__BODY_DIRECT_BEGIN &&
+            body != GPUQ__V1__REQUEST__BODY_DIRECT_END && session->lending) {
+                problem = lending_note_request(session, body == GPUQ__V1__REQUEST__BODY_FIRES);
+                if (problem)
+                        return problem;
+        }
         session_pay(session, entries[body].n_steps);
         return entries[body].handle(session, request->serial, request);
 }

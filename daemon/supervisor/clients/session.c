@@ -9,6 +9,7 @@
 #include "accounting_ops.h"
 #include "detached_ops.h"
 #include "jobs.h"
+#include "lending.h"
 #include "registry.h"
 #include "util/list.h"
 #include "util/log.h"
@@ -268,6 +269,12 @@ void session_close(Session *session) {
 
         if (session->state == SESSION_DEAD)
                 return;
+        if (lending_close_later(session)) {
+                session->state = SESSION_CLOSING;
+                session_unqueue(session);
+                (void)uv_poll_stop(&session->poll);
+                return;
+        }
 
         session_begin(session, ACTIVITY_CLOSE);
         session->state = SESSION_DEAD;
@@ -289,6 +296,7 @@ void session_close(Session *session) {
         session_drop_watches(session);
         session->clients->detached_ops->forget(session);
         session->clients->accounting_ops->forget(session->clients->accounting, session);
+        lending_free(session);
         session_drop_arenas(session);
         session_drop_prepared(session);
         session_leave(session);

@@ -51,6 +51,7 @@
 
 typedef struct DetachedAsk DetachedAsk;
 typedef struct Clients Clients;
+typedef struct Lending Lending;
 typedef struct SessionCancel SessionCancel;
 
 typedef enum SessionState {
@@ -168,6 +169,7 @@ struct Session {
         SessionWatches watches;
         SessionAsks asks;
         SessionRing ring;
+        Lending *lending; /* its direct ring; NULL: it has none */
         SessionEnds ends;
         SessionDeferred deferred;
         ServingMember serving;
@@ -186,9 +188,11 @@ struct Session {
         bool is_abandoned : 1; /* its process has exited, though others may have its socket */
 };
 
-/** session_is_busy() - its other requests wait: it cancels all jobs, or asked for too many reports. */
+bool lending_waits(const Session *session);
+
+/** session_is_busy() - its other requests wait: it cancels all jobs, asked for too many reports, or its direct ring is on its way back. */
 static inline bool session_is_busy(const Session *session) {
-        return session->unfinished.cancel || session->reports.n_asks >= SESSION_REPORTS_MAX;
+        return session->unfinished.cancel || lending_waits(session) || session->reports.n_asks >= SESSION_REPORTS_MAX;
 }
 
 /** session_is_refused() - the connection was refused: it is CLOSING from its start. */
@@ -335,6 +339,10 @@ void session_prepare(Session *session, uint32_t serial, const Gpuq__V1__Prepare 
 void session_unprepare(Session *session, uint32_t id);
 /** session_fire() - submit the prepared jobs of one message. Return: as session_submit(). */
 const char *session_fire(Session *session, const Gpuq__V1__Fires *fires);
+/** session_fire_one() - submit a prepared job unchanged. Return: NULL, or the protocol error, a constant. */
+const char *session_fire_one(Session *session, uint32_t prepared, uint32_t tag);
+/** session_lease_prepared() - add a template of it to the lease. Return: false: it cannot be leased. */
+bool session_lease_prepared(const Session *session, const Prepared *prepared, Lease *lease);
 /** session_answer_reports() - answer the requests for reports that may be answered now. */
 void session_answer_reports(Session *session);
 /** session_drop_reports() - the session ends. */

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "jobs.h"
+#include "lending.h"
 #include "registry.h"
 #include "util/list.h"
 #include "util/log.h"
@@ -141,6 +142,8 @@ static bool session_awaits_bell(const Session *session) {
 static void session_poll(Session *session) {
         int events = wire_wants_socket(session->wire) ? UV_WRITABLE : 0;
 
+        if (lending_is_closing(session))
+                return;
         if (session_reads(session) &&
             (!session->serving.is_waiting || session_awaits_bell(session)))
                 events |= UV_READABLE;
@@ -468,6 +471,7 @@ void session_flush(Session *session) {
         session_unqueue(session);
         session_begin(session, ACTIVITY_OUTPUT);
         session_report_ended(session);
+        lending_turn(session);
         if (session->is_broken) {
                 session_close(session);
                 return;

@@ -8,6 +8,7 @@
 
 #include "jobs.h"
 #include "detached_ops.h"
+#include "lending.h"
 #include "util/list.h"
 #include "policy.h"
 #include "session.h"
@@ -201,9 +202,21 @@ static Failure *submit_check_kernels(const Submitter *submitter, const Gpuq__V1_
         return NULL;
 }
 
+/* Done by a lease, which the history does not have one by one. */
+static bool submit_was_leased(Submitter *submitter, uint64_t id) {
+        const Session *session;
+
+        if (submitter->ops != &session_submitter_ops)
+                return false;
+        session = session_find(session_of(submitter)->clients, (uint32_t)(id >> 32));
+        return session && session->submitter.user == submitter->user && lending_did(session, id);
+}
+
 static Failure *submit_check_ended(const Submitter *submitter, uint64_t id) {
         const HistoryEntry *entry = history_find(submitter->user->history, id);
 
+        if (!entry && submit_was_leased((Submitter *)submitter, id))
+                return NULL;
         if (!entry)
                 return failure_new(FAILURE_DEPENDENCY,
                                    "the job depends on job " JOB_ID_FORMAT ", which does not exist",
@@ -379,8 +392,9 @@ static void submit_end_by_word(const Session *session, LedgerJob *known) {
                     &(HistoryEntry){.id = known->owner.id, .state = JOB_DONE});
 }
 
-/* @prepared: the prepared job it was fired from, or NULL. */
-static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepared *prepared) {
+/* @prepared: the prepared job it was fired from, or NULL. @is_taken: a worker that is gone has taken it. */
+static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepared *prepared,
+                       bool is_taken) {
         JobSpec spec = submit_spec(&session->submitter, job);
         LedgerJob known = {.slot = LEDGER_NONE};
         Failure *failure;
@@ -389,6 +403,8 @@ static void submit_job(Session *session, const Gpuq__V1__Job *job, const Prepare
                 spec.texts = prepared->texts;
         if (session->is_resuming)
                 (void)ledger_find_job(session->engine->ledger, spec.id, &known);
+        if (session->is_resuming && is_taken && known.slot == LEDGER_NONE)
+                known.state = LEDGER_SENT;
         if (known.state == LEDGER_SENT && submit_has_word(session, job))
                 submit_end_by_word(session, &known);
         if (known.state == LEDGER_ENDED) {
@@ -445,7 +461,7 @@ const char *session_submit(Session *session, const Gpuq__V1__Submit *submit) {
                 problem = submit_take_tag(session, submit->jobs[i]->tag);
                 if (problem)
                         return problem;
-                submit_job(session, submit->jobs[i], NULL);
+                submit_job(session, submit->jobs[i], NULL, false);
                 if (submit_leaves_off(session, i + 1 - first, i + 1, submit->n_jobs))
                         return NULL;
         }
@@ -546,7 +562,29 @@ static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
         if (failure)
                 submit_fail(session, (uint64_t)session->submitter.id << 32 | fire->tag, failure);
         else
-                submit_job(session, &job, prepared);
+                submit_job(session, &job, prepared, fire->is_taken);
+}
+
+const char *session_fire_one(Session *session, uint32_t prepared, uint32_t tag) {
+        Gpuq__V1__Fire fire = GPUQ__V1__FIRE__INIT;
+        const char *problem = submit_take_tag(session, tag);
+
+        if (problem)
+                return problem;
+        engine_event(session->engine);
+        fire.prepared = prepared;
+        fire.tag = tag;
+        submit_fire(session, &fire);
+        return NULL;
+}
+
+bool session_lease_prepared(const Session *session, const Prepared *prepared, Lease *lease) {
+        JobSpec spec = submit_spec(&session->submitter, prepared->job);
+        _cleanup_(failure_freep) Failure *failure = NULL;
+
+        spec.texts = prepared->texts;
+        failure = submit_check(&session->submitter, prepared->job, &spec);
+        return !failure && lease_add(lease, prepared->id, &spec);
 }
 
 const char *session_fire(Session *session, const Gpuq__V1__Fires *fires) {

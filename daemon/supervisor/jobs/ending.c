@@ -273,6 +273,15 @@ void ending_result(Job *job, const ExecutorResult *result) {
                 ending_done(job);
 }
 
+void ending_leased(const Job *job, uint64_t n, uint64_t waited_us, uint64_t ran_us) {
+        EndObserver *observer = job->engine->ends.observer;
+
+        job->user->totals.n_done += n;
+        waits_add_many(&job->user->totals.waits, waited_us / n, n, engine_now(job->engine));
+        if (observer)
+                observer->jobs_done(observer, job, n, waited_us, ran_us);
+}
+
 void ending_drop_orphans(Executor *executor, uint64_t now_ns) {
         Job *job;
 

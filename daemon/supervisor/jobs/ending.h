@@ -25,6 +25,8 @@ Failure *ending_cancelled(const User *owner, const User *by);
 void ending_cancel(Job *job, Failure *failure);
 /** ending_result() - the worker's result of the job. */
 void ending_result(Job *job, const ExecutorResult *result);
+/** ending_leased() - @n jobs like this one, which is in no table, were done by a lease; the times are sums. */
+void ending_leased(const Job *job, uint64_t n, uint64_t waited_us, uint64_t ran_us);
 /** ending_drop_orphans() - cancel its jobs whose submitter has been gone for ENDING_ORPHAN_MS. */
 void ending_drop_orphans(Executor *executor, uint64_t now_ns);
 /** ending_step() - end one of a person's jobs whose end is decided. Return: false: there is none. */

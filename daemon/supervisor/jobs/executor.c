@@ -10,4 +10,5 @@ void executor_init(Executor *executor, Engine *engine, uint32_t id, Slot *slot, 
         executor->device = device;
         executor->idle_ns = engine_now(engine);
         TAILQ_INIT(&executor->inflight);
+        TAILQ_INIT(&executor->leases);
 }

@@ -24,6 +24,7 @@ typedef struct Engine Engine;
 typedef struct Executor Executor;
 typedef struct Instance Instance;
 typedef struct Job Job;
+typedef struct Lease Lease;
 typedef struct Mapping Mapping;
 typedef struct Module Module;
 typedef struct Slot Slot;
@@ -48,6 +49,8 @@ struct Executor {
         uint64_t last_end_ns;
         uint64_t charged_ns; /* paid until then for jobs in flight, see gate.c */
         uint64_t idle_ns;    /* since when no job is in flight */
+
+        TAILQ_HEAD(, Lease) leases; /* rings that it reads (lease.h) */
 
         Mapping *mappings;   /* arenas that it may use */
         Instance *instances; /* modules that it was given */
@@ -95,6 +98,10 @@ typedef struct ExecutorOps {
         int (*push_module)(Executor *executor, Module *module);
         void (*drop_arena)(Executor *executor, uint64_t id);
         void (*drop_module)(Executor *executor, uint64_t id);
+        /** lend() - have it read the lease's ring, which stays its owner's. Return: 0, or -ENOMEM. */
+        int (*lend)(Executor *executor, Lease *lease);
+        /** recall() - have it give the lease back: lease_returned(), or leases_lost(). */
+        void (*recall)(Executor *executor, const Lease *lease);
 } ExecutorOps;
 
 /** executor_init() - in zeroed memory; @slot and @device are NULL for a probe. */

@@ -34,17 +34,26 @@ static void inflight_enter(Executor *executor, Job *job) {
         executor->short_ns += job->cost.expected_ns;
 }
 
-int inflight_send(Executor *executor, Job *job) {
+static void inflight_record(const Executor *executor, Job *job) {
         LedgerSent sent = {.is_sent = true, .retries = job->retries};
-        LedgerOwner owner;
+        LedgerOwner owner = job_owner(job);
+
+        job->record = ledger_job_sent(executor->engine->ledger, job->record, &owner, &sent);
+}
+
+void inflight_adopt(Executor *executor, Job *job) {
+        inflight_record(executor, job);
+        inflight_enter(executor, job);
+}
+
+int inflight_send(Executor *executor, Job *job) {
         int r;
 
         r = inflight_give_arenas(executor, job);
         if (r < 0)
                 return r;
 
-        owner = job_owner(job);
-        job->record = ledger_job_sent(executor->engine->ledger, job->record, &owner, &sent);
+        inflight_record(executor, job);
         executor->engine->executor_ops->push_job(executor, job);
         inflight_enter(executor, job);
         return 0;

@@ -14,6 +14,8 @@
 
 /** inflight_send() - hand a job to the executor; arenas that it lacks go first. Return: 0, or -ENOMEM. */
 int inflight_send(Executor *executor, Job *job);
+/** inflight_adopt() - a job that the executor has taken from a lease. */
+void inflight_adopt(Executor *executor, Job *job);
 /** inflight_unbound() - the job is overdue: its expected time does not limit what is in flight any more. */
 void inflight_unbound(Executor *executor, Job *job);
 /** inflight_note_long() - a job of this class turned out long: so will those that are in flight. */

@@ -22,6 +22,7 @@
  *     place: where a job is       follow: later jobs     trace      ending
  *     provision: workers, arenas, modules of a slot
  *     overtaken, recovery         offer      retire     scheduler  submission           reason
+ *     lease: jobs that a worker takes by itself
  *     backlog: what is left for later turns
  *     claim: what a worker says of its device
  */
@@ -41,6 +42,7 @@
 #include "gate.h"
 #include "inflight.h"
 #include "job.h"
+#include "lease.h"
 #include "limit.h"
 #include "lookup.h"
 #include "module.h"

@@ -93,10 +93,14 @@ static void place_uncount(const Job *job) {
         lane->device->load_ns -= load_ns;
 }
 
-static void place_load(Job *job, Device *device) {
+static void place_choose(Job *job, Device *device) {
         job->device = device;
         job->cost.expected_ns = place_expect(job);
         job->cost.is_long = job->cost.expected_ns > engine_inflight_ns(job->engine);
+}
+
+static void place_load(Job *job, Device *device) {
+        place_choose(job, device);
         place_count(job);
         device->n_queued++;
 }
@@ -320,6 +324,13 @@ int place_run(Job *job, Executor *executor) {
                 return r;
         place_started(job, executor);
         return 0;
+}
+
+/* Its user has a lane there, because earlier jobs ran there. */
+void place_adopt(Job *job, Executor *executor) {
+        place_choose(job, executor->device);
+        inflight_adopt(executor, job);
+        place_started(job, executor);
 }
 
 /*

@@ -29,6 +29,8 @@ void place_park(Job *job, Instance *instance);
 
 /** place_run() - a queued job goes in flight. Return: 0, or -ENOMEM: it is in no list. */
 int place_run(Job *job, Executor *executor);
+/** place_adopt() - a new job that the executor has taken from a lease is RUNNING there. */
+void place_adopt(Job *job, Executor *executor);
 /** place_leave() - a RUNNING job leaves its executor: settle its cost. */
 void place_leave(Job *job);
 /** place_return() - a RUNNING job goes back to WAITING, to run alone if @alone. */

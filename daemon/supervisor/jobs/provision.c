@@ -467,7 +467,7 @@ static bool provision_is_loading(const Executor *executor) {
 }
 
 bool provision_is_idle(const Executor *executor) {
-        return executor->is_ready && !executor->n_inflight && !provision_is_loading(executor) &&
+        return executor->is_ready && !executor->n_inflight && TAILQ_EMPTY(&executor->leases) && !provision_is_loading(executor) &&
                !provision_holds_variables(executor);
 }
 

@@ -155,6 +155,29 @@ Failure *submission_accept(Submitter *submitter, const JobSpec *spec, const Ledg
         return NULL;
 }
 
+int submission_adopt(Submitter *submitter, const JobSpec *spec, Executor *executor) {
+        _cleanup_(job_freep) Job *job = NULL;
+        int r;
+
+        r = job_new(submitter->engine, spec, submitter->user, &job);
+        if (r < 0)
+                return r;
+        failure_free(submission_charge(submitter, job));
+        job->submitter = submitter;
+        job->work.slurm_job = submitter->slurm_job;
+        job->clock.submitted_ns = engine_now(submitter->engine);
+        r = dependency_derive(job);
+        if (r < 0)
+                return r;
+        r = submission_enter(submitter, job);
+        if (r < 0) {
+                order_remove(submitter->order, job->edges.node);
+                return r;
+        }
+        place_adopt(TAKE_PTR(job), executor);
+        return 0;
+}
+
 static void submission_settle_job(Job *job) {
         Failure *verdict = TAKE_PTR(job->verdict.failure);
 

@@ -21,6 +21,8 @@
  * Return: NULL, or why it was refused.
  */
 Failure *submission_accept(Submitter *submitter, const JobSpec *spec, const LedgerJob *known);
+/** submission_adopt() - add a job that the executor runs already, whatever the limits. Return: 0, or -ENOMEM. */
+int submission_adopt(Submitter *submitter, const JobSpec *spec, Executor *executor);
 /**
  * submission_settle() - all jobs were submitted again: jobs that were in workers of the previous
  * supervisor are retried, or end

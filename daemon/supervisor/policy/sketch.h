@@ -34,6 +34,11 @@ static inline void sketch_add(Sketch *sketch, uint64_t us) {
         sketch->counts[sketch_class(us)]++;
 }
 
+/** sketch_add_many() - count @n more of that duration. */
+static inline void sketch_add_many(Sketch *sketch, uint64_t us, uint64_t n) {
+        sketch->counts[sketch_class(us)] += (uint32_t)n;
+}
+
 /** sketch_add_all() - count what another one counted. */
 void sketch_add_all(Sketch *sketch, const Sketch *other);
 /** sketch_is_empty() - it counted nothing. */

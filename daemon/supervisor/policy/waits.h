@@ -32,6 +32,13 @@ static inline void waits_add(Waits *waits, uint64_t waited_us, uint64_t now_ns) 
         sketch_add(&waits->halves[0], waited_us);
 }
 
+/** waits_add_many() - likewise @n jobs that waited that long. */
+static inline void waits_add_many(Waits *waits, uint64_t waited_us, uint64_t n, uint64_t now_ns) {
+        if (now_ns - waits->begin_ns >= WAITS_HALF_NS)
+                waits_turn(waits, now_ns);
+        sketch_add_many(&waits->halves[0], waited_us, n);
+}
+
 /** waits_read() - the sum of both halves, without what is too old. Return: false: no job ended. */
 bool waits_read(const Waits *waits, uint64_t now_ns, Sketch *ret_sketch);
 

@@ -93,6 +93,10 @@ int outbox_push_id(Outbox *outbox, WorkerMessageKind kind, uint64_t id) {
         return outbox_push_new(outbox, (OutboxItem){.delivery.kind = kind, .id = id});
 }
 
+int outbox_push_lease(Outbox *outbox, WorkerMessageKind kind, const Lease *lease) {
+        return outbox_push_new(outbox, (OutboxItem){.delivery.kind = kind, .lease = lease});
+}
+
 /* ---- messages -------------------------------------------------------------- */
 
 static int outbox_send_arena(Channel *channel, WorkerMessageKind kind, const Arena *arena) {
@@ -163,6 +167,8 @@ static int outbox_send_module(Channel *channel, const Module *module) {
         return protocol_send(channel, &message, module->image ? module->image->fd : -1);
 }
 
+static int outbox_send_lease(Channel *channel, WorkerMessageKind kind, const Lease *lease);
+
 static int outbox_send_one(Channel *channel, Delivery *delivery) {
         const OutboxItem *item = outbox_item(delivery);
 
@@ -170,6 +176,8 @@ static int outbox_send_one(Channel *channel, Delivery *delivery) {
                 return outbox_send_arena(channel, delivery->kind, item->arena);
         if (item->module)
                 return outbox_send_module(channel, item->module);
+        if (item->lease)
+                return outbox_send_lease(channel, delivery->kind, item->lease);
         return protocol_send(channel, &(WorkerMessage){{.kind = delivery->kind, .id = item->id}},
                              -1);
 }
@@ -227,11 +235,8 @@ static uint8_t *outbox_write_texts(uint8_t *p, const Job *job, uint32_t *ret_n_n
         return p;
 }
 
-static uint8_t *outbox_write_job(uint8_t *p, const Job *job) {
-        WorkerJob *to = (WorkerJob *)p;
-        uint8_t *after;
-
-        *to = (WorkerJob){
+static WorkerJob outbox_head(const Job *job) {
+        return (WorkerJob){
                 .priority = job->entry.priority,
                 .id = job->id,
                 .word_arena = job->work.word ? job->work.word->id : 0,
@@ -244,6 +249,13 @@ static uint8_t *outbox_write_job(uint8_t *p, const Job *job) {
                 .by_address = job->work.by_address,
                 .alone = job->is_alone,
         };
+}
+
+static uint8_t *outbox_write_job(uint8_t *p, const Job *job) {
+        WorkerJob *to = (WorkerJob *)p;
+        uint8_t *after;
+
+        *to = outbox_head(job);
         p = outbox_write_buffers((uint8_t *)(to + 1), job);
         after = p = outbox_write_modules(p, job);
         p = outbox_write_after(p, job);
@@ -263,6 +275,56 @@ static size_t outbox_job_bytes(const Job *job) {
                 n_after += outbox_is_after(&job->edges.order[i]);
         return sizeof(WorkerJob) + job->work.n_buffers * sizeof(WorkerBuffer) +
                (job->work.n_kernels + n_after) * sizeof(uint64_t) + WORKER_ALIGN(n_texts);
+}
+
+/* ---- leases ---------------------------------------------------------------- */
+
+static size_t outbox_template_bytes(const LeaseTemplate *template) {
+        return outbox_job_bytes(template->job) + template->n_after * sizeof(uint64_t);
+}
+
+/* As of a job whose number is that of the prepared job, and which follows others by theirs. */
+static uint8_t *outbox_write_template(uint8_t *p, const LeaseTemplate *template) {
+        const Job *job = template->job;
+        WorkerJob *to = (WorkerJob *)p;
+
+        *to = outbox_head(job);
+        to->id = template->prepared;
+        to->n_after = template->n_after;
+        p = outbox_write_buffers((uint8_t *)(to + 1), job);
+        p = outbox_write_modules(p, job);
+        for (unsigned i = 0; i < template->n_after; ++i, p += sizeof(uint64_t))
+                *(uint64_t *)p = template->after[i];
+        p = outbox_write_texts(p, job, &to->n_names);
+        to->n_bytes = (uint32_t)(p - (uint8_t *)to);
+        return p;
+}
+
+static int outbox_send_templates(Channel *channel, const Lease *lease) {
+        WorkerMessage message = {{.kind = TO_WORKER_LEND, .id = lease->submitter->id}};
+        _cleanup_(freep) uint8_t *data = NULL;
+        size_t n_bytes = 0;
+        uint8_t *p;
+
+        for (unsigned i = 0; i < lease->n_templates; ++i)
+                n_bytes += outbox_template_bytes(&lease->templates[i]);
+        data = p = malloc(n_bytes);
+        if (!data)
+                return -ENOMEM;
+
+        for (unsigned i = 0; i < lease->n_templates; ++i)
+                p = outbox_write_template(p, &lease->templates[i]);
+        assert((size_t)(p - data) == n_bytes);
+        message.head.n_items = (uint32_t)n_bytes;
+        message.items = data;
+        return protocol_send(channel, &message, -1);
+}
+
+static int outbox_send_lease(Channel *channel, WorkerMessageKind kind, const Lease *lease) {
+        if (kind == TO_WORKER_LEND)
+                return outbox_send_templates(channel, lease);
+        return protocol_send(channel, &(WorkerMessage){{.kind = kind, .id = lease->submitter->id}},
+                             kind == TO_WORKER_DIRECT_RING ? lease->ring_fd : lease->bell_fd);
 }
 
 /* The number of jobs at the front that go as one message. */

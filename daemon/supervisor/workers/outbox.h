@@ -25,6 +25,7 @@ typedef struct OutboxItem {
         uint64_t id;       /* *_DROP */
         Arena *arena;      /* a reference */
         Module *module;    /* a reference */
+        const Lease *lease; /* out, until it is sent or dropped */
 } OutboxItem;
 
 typedef struct Outbox {
@@ -43,6 +44,8 @@ bool outbox_remove_job(Outbox *outbox, Job *job);
 int outbox_push_arena(Outbox *outbox, WorkerMessageKind kind, Arena *arena);
 /** outbox_push_module() - ADD. Return: 0, or -ENOMEM. */
 int outbox_push_module(Outbox *outbox, Module *module);
+/** outbox_push_lease() - DIRECT_RING, DIRECT_BELL or LEND. Return: 0, or -ENOMEM. */
+int outbox_push_lease(Outbox *outbox, WorkerMessageKind kind, const Lease *lease);
 /** outbox_push_id() - a DROP, or STOP with 0. Return: 0, or -ENOMEM. */
 int outbox_push_id(Outbox *outbox, WorkerMessageKind kind, uint64_t id);
 /**

@@ -375,7 +375,9 @@ const char *worker_state_name(const Worker *worker) {
                 case WORKER_READY:
                         if (worker->executor.waiting)
                                 return "draining";
-                        return worker->executor.n_inflight ? "busy" : "idle";
+                        return worker->executor.n_inflight || !TAILQ_EMPTY(&worker->executor.leases)
+                                       ? "busy"
+                                       : "idle";
                 default:
                         break;
         }

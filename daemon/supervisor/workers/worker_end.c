@@ -111,6 +111,7 @@ static void worker_judge_jobs(Worker *worker, const Failure *failure, const char
         bool blames_modules = fault_has_culprit(cause) &&
                               !(cause == FAULT_DEVICE && inflight_has_begun(&worker->executor));
 
+        leases_lost(&worker->executor);
         recovery_run(&worker->executor, cause, failure, output);
         provision_forget(&worker->executor, blames_modules);
 }

@@ -272,6 +272,37 @@ static const char *worker_on_probed(Worker *worker, const WorkerMessage *probed)
         return NULL;
 }
 
+static const char *worker_on_returned(Worker *worker, const WorkerMessage *returned) {
+        Lease *lease = lease_find(&worker->executor, (uint32_t)returned->head.id);
+
+        if (!lease)
+                return "it returned a direct ring that it does not have";
+        lease_returned(lease, (uint32_t)returned->head.number);
+        return NULL;
+}
+
+static const char *worker_on_lent(Worker *worker, const WorkerMessage *message) {
+        const WorkerLent *lent = message->items;
+        size_t n = message->head.n_items / sizeof(*lent);
+        Lease *lease;
+
+        if (message->head.n_items % sizeof(*lent))
+                return "it sent counts of a wrong length";
+        worker_proved(worker);
+        leases_pay(&worker->executor, message->head.number);
+        for (size_t i = 0; i < n; ++i) {
+                lease = lease_find(&worker->executor, lent[i].session);
+                if (!lease || !lent[i].n_done || lent[i].n_done > UINT32_MAX ||
+                    !lease_count(lease, lent[i].prepared, lent[i].n_done, lent[i].waited_us,
+                                 lent[i].ran_us))
+                        return "it counted jobs of a direct ring that it does not have";
+                worker->n_jobs += lent[i].n_done;
+        }
+        return NULL;
+}
+
+_Static_assert(LEASE_TEMPLATES_MAX == WORKER_TEMPLATES_MAX, "a worker takes every lease");
+
 static const char *worker_on_message(Worker *worker, const WorkerMessage *message) {
         if (worker_is_probe(worker))
                 return worker_on_probed(worker, message);
@@ -293,6 +324,10 @@ static const char *worker_on_message(Worker *worker, const WorkerMessage *messag
                         return worker_on_late(worker, message);
                 case FROM_WORKER_STOPPED:
                         return worker_on_stopped(worker, message);
+                case FROM_WORKER_RETURNED:
+                        return worker_on_returned(worker, message);
+                case FROM_WORKER_LENT:
+                        return worker_on_lent(worker, message);
                 case FROM_WORKER_STATS:
                         return worker_on_stats(worker, message);
                 default:

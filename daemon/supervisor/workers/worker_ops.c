@@ -69,6 +69,28 @@ static void worker_ops_drop_module(Executor *executor, uint64_t id) {
         worker_drop(worker_of(executor), TO_WORKER_MODULE_DROP, id);
 }
 
+static int worker_ops_lend(Executor *executor, Lease *lease) {
+        static const WorkerMessageKind parts[] = {
+                TO_WORKER_DIRECT_RING,
+                TO_WORKER_DIRECT_BELL,
+                TO_WORKER_LEND,
+        };
+        Worker *worker = worker_of(executor);
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); ++i) {
+                worker_gave(worker);
+                r = outbox_push_lease(&worker->outbox, parts[i], lease);
+        }
+        if (r < 0) /* it may have parts of it */
+                worker_kill(worker);
+        return r;
+}
+
+static void worker_ops_recall(Executor *executor, const Lease *lease) {
+        worker_drop(worker_of(executor), TO_WORKER_RECALL, lease->submitter->id);
+}
+
 const ExecutorOps worker_executor_ops = {
         .start = worker_ops_start,
         .probe = worker_ops_probe,
@@ -81,4 +103,6 @@ const ExecutorOps worker_executor_ops = {
         .push_module = worker_ops_push_module,
         .drop_arena = worker_ops_drop_arena,
         .drop_module = worker_ops_drop_module,
+        .lend = worker_ops_lend,
+        .recall = worker_ops_recall,
 };

@@ -115,8 +115,15 @@ static Job *workers_find_overdue(const Worker *worker, uint64_t now_ns) {
  * worker that does not is not waited for. After a pause of the supervisor, messages may be unread.
  */
 static void workers_check_backstop(Worker *worker, uint64_t now_ns) {
+        uint64_t recalled_ns = leases_oldest_ns(&worker->executor);
         Job *job;
 
+        if (recalled_ns && now_ns - recalled_ns > 2 * WORKERS_SILENT_MS * 1000000ull &&
+            worker->state == WORKER_READY) {
+                log_warning("worker %d killed: it keeps a direct ring", worker->executor.pid);
+                worker_kill(worker);
+                return;
+        }
         if (!workers_find_overdue(worker, now_ns))
                 return;
         worker_read(worker);

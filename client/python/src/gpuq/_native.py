@@ -99,7 +99,7 @@ class DeviceStatus(ctypes.Structure):
 
 class WorkerCounters(ctypes.Structure):
     _fields_ = [(name, c_uint64) for name in ("batches", "coalesced", "in_place", "staged_by_kernel", "staged_by_copy",
-                                              "graph_hits", "graph_misses", "graph_evictions")]
+                                              "graph_hits", "graph_misses", "graph_evictions", "direct")]
 
 
 class WorkerStatus(ctypes.Structure):

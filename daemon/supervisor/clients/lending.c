@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lending.h"
+
+#include <string.h>
+
+#include "proto/direct_ring.h"
+#include "registry.h"
+#include "util/log.h"
+
+#define LENDING_AFTER    64u         /* unchanged jobs fired one after the other before the ring is offered */
+#define LENDING_SHORT_NS 100000000ull /* a loan that ended sooner did not pay */
+#define LENDING_WAIT_NS  10000000ull /* until the next offer, */
+#define LENDING_WAIT_MAX 2560000000ull /* and after several such loans */
+#define LENDING_RANGES   8u            /* loans whose jobs are remembered */
+
+typedef enum LendingState {
+        LENDING_IDLE,
+        LENDING_OFFERED,
+        LENDING_BEGUN,
+        LENDING_LENT,
+        LENDING_RETURNING,
+        LENDING_LEFT,
+} LendingState;
+
+/* Tags of jobs that a worker has taken. */
+typedef struct LendingRange {
+        uint32_t first, last;
+} LendingRange;
+
+struct Lending {
+        Session *session;
+        LendingState state;
+        DirectRing ring;
+        UserCharge charge;
+        Lease lease;
+        unsigned n_fires; /* plain ones since another request */
+        uint64_t begun_ns;
+        uint64_t again_ns; /* no offer before this time */
+        uint64_t wait_ns;
+        LendingRange ranges[LENDING_RANGES];
+        unsigned n_ranges;
+        bool has_begun; /* the client fires jobs there, as far as is known */
+        bool is_closing;
+};
+
+/* ---- its life -------------------------------------------------------------- */
+
+static const LeaseOps lending_lease_ops;
+
+static Lending *lending_of(Lease *lease) {
+        return container_of(lease, Lending, lease);
+}
+
+bool lending_can(const Session *session) {
+        const Config *config = session->engine->config;
+
+        return config->direct && !config->isolation_shared;
+}
+
+static Failure *lending_make(Session *session, int ret_bells[static 2]) {
+        Lending *lending;
+        int r;
+
+        if (!lending_can(session))
+                return failure_new(FAILURE_INVALID,
+                                   "direct rings are switched off; see direct in gpuqd.conf");
+        if (session->lending)
+                return failure_new(FAILURE_INVALID, "this session already has a direct ring");
+        lending = calloc(1, sizeof(*lending));
+        if (!lending)
+                return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a direct ring");
+
+        *lending = (Lending){
+                .session = session,
+                .wait_ns = LENDING_WAIT_NS,
+                .lease = {.ops = &lending_lease_ops,
+                          .submitter = &session->submitter,
+                          .ring_fd = -1,
+                          .bell_fd = -1},
+        };
+        session->lending = lending;
+        if (user_charge(session->submitter.user, &lending->charge, USER_RING_BYTES,
+                        direct_ring_bytes()) == USER_E_QUOTA)
+                return failure_new(FAILURE_QUOTA,
+                                   "the connections of user %s already have %u MiB of rings; this "
+                                   "limit is fixed",
+                                   session->submitter.user->name, USER_RINGS_MAX >> 20);
+        r = direct_ring_make(&lending->ring, &lending->lease.ring_fd);
+        if (r == 0)
+                r = direct_bell_make(ret_bells);
+        if (r < 0)
+                return failure_new(FAILURE_MEMORY, "gpuqd has no memory for a direct ring: %s",
+                                   strerror(-r));
+        lending->lease.bell_fd = ret_bells[0];
+        return NULL;
+}
+
+void lending_open(Session *session, uint32_t serial) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__DirectReady ready = GPUQ__V1__DIRECT_READY__INIT;
+        Gpuq__V1__DirectBell bell = GPUQ__V1__DIRECT_BELL__INIT;
+        bool had_one = session->lending;
+        int bells[2] = {-1, -1};
+        Failure *failure;
+
+        failure = session_check_room(session);
+        if (!failure)
+                failure = lending_make(session, bells);
+        if (failure) {
+                if (!had_one)
+                        lending_free(session);
+                session_fail_request(session, serial, failure);
+                return;
+        }
+
+        reply.serial = serial;
+        reply.body_case = GPUQ__V1__REPLY__BODY_DIRECT_READY;
+        reply.direct_ready = &ready;
+        session_reply(session, &reply, session->lending->lease.ring_fd);
+        reply.body_case = GPUQ__V1__REPLY__BODY_DIRECT_BELL;
+        reply.direct_bell = &bell;
+        session_reply(session, &reply, bells[1]);
+        close(bells[1]);
+}
+
+void lending_free(Session *session) {
+        Lending *lending = session->lending;
+
+        if (!lending)
+                return;
+        lease_drop(&lending->lease);
+        direct_ring_release(&lending->ring);
+        closep(&lending->lease.ring_fd);
+        closep(&lending->lease.bell_fd);
+        user_uncharge(&lending->charge);
+        free(lending);
+        session->lending = NULL;
+}
+
+/* ---- what the client is told ------------------------------------------------- */
+
+static void lending_tell_lend(Lending *lending, const Device *device) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__DirectLend lend = GPUQ__V1__DIRECT_LEND__INIT;
+
+        lend.device = device->index;
+        reply.body_case = GPUQ__V1__REPLY__BODY_DIRECT_LEND;
+        reply.direct_lend = &lend;
+        session_reply(lending->session, &reply, -1);
+}
+
+static void lending_tell_recall(Lending *lending) {
+        Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
+        Gpuq__V1__DirectRecall recall = GPUQ__V1__DIRECT_RECALL__INIT;
+
+        reply.body_case = GPUQ__V1__REPLY__BODY_DIRECT_RECALL;
+        reply.direct_recall = &recall;
+        session_reply(lending->session, &reply, -1);
+}
+
+/* ---- reading what a worker does not read --------------------------------------- */
+
+static void lending_break(Lending *lending) {
+        lending->session->is_broken = true;
+        session_flush_later(lending->session);
+}
+
+/* Entries as messages would have brought them. */
+static void lending_read(Lending *lending) {
+        uint32_t tag, prepared;
+
+        for (unsigned i = 0; i < DIRECT_RING_ENTRIES; ++i) {
+                if (lending->session->is_broken ||
+                    !direct_ring_look(&lending->ring, &tag, &prepared))
+                        return;
+                direct_ring_take(&lending->ring, tag);
+                if (session_fire_one(lending->session, prepared, tag))
+                        lending_break(lending);
+        }
+}
+
+/* The worker has taken the entries before @n_taken. Of those the ones that are not done become ordinary jobs. */
+static void lending_adopt(Lending *lending, Executor *executor, uint32_t n_taken) {
+        uint32_t n_written = __atomic_load_n(&lending->ring.shared->n_written, __ATOMIC_SEQ_CST);
+        Session *session = lending->session;
+        LendingRange range = {session->last_tag + 1, session->last_tag};
+
+        lending->ring.position = n_taken;
+        if (n_written - n_taken > DIRECT_RING_ENTRIES) {
+                lending_break(lending);
+                return;
+        }
+        for (uint32_t i = n_written - DIRECT_RING_ENTRIES; i != n_taken; ++i) {
+                const DirectEntry *entry = direct_ring_entry(&lending->ring, i);
+                uint32_t tag = __atomic_load_n(&entry->tag, __ATOMIC_ACQUIRE);
+                uint32_t prepared = __atomic_load_n(&entry->prepared, __ATOMIC_RELAXED);
+
+                if (tag <= session->last_tag)
+                        continue;
+                session->last_tag = tag;
+                if (!direct_ring_is_done(entry, tag) &&
+                    lease_adopt(&lending->lease, executor, prepared, tag) < 0)
+                        lending_break(lending);
+        }
+        /* Clients free the entries of jobs whose ends they saw, so the last one may not be there any more. */
+        session->last_tag = MAX(session->last_tag, __atomic_load_n(&lending->ring.shared->last_tag,
+                                                                   __ATOMIC_RELAXED));
+        range.last = session->last_tag;
+        lending->ranges[lending->n_ranges++ % LENDING_RANGES] = range;
+}
+
+/* ---- offering ---------------------------------------------------------------- */
+
+static bool lending_add_templates(Lending *lending) {
+        Session *session = lending->session;
+        Prepared *prepared;
+
+        if (HASH_COUNT(session->prepared) > LEASE_TEMPLATES_MAX)
+                return false;
+        for (prepared = session->prepared; prepared; prepared = prepared->hh.next)
+                if (!session_lease_prepared(session, prepared, &lending->lease))
+                        return false;
+        return true;
+}
+
+static void lending_rest(Lending *lending) {
+        bool was_short = lending->begun_ns &&
+                         engine_now(lending->session->engine) - lending->begun_ns < LENDING_SHORT_NS;
+
+        lending->wait_ns =
+                was_short ? MIN(2 * lending->wait_ns, LENDING_WAIT_MAX) : LENDING_WAIT_NS;
+        lending->again_ns = engine_now(lending->session->engine) + lending->wait_ns;
+        lending->begun_ns = 0;
+        lending->n_fires = 0;
+        lease_clear(&lending->lease);
+}
+
+static void lending_offer(Lending *lending) {
+        const Executor *executor =
+                lending_add_templates(lending) ? lease_executor(&lending->lease) : NULL;
+
+        if (!executor) {
+                lending_rest(lending);
+                return;
+        }
+        lending->state = LENDING_OFFERED;
+        direct_ring_lend(&lending->ring, true);
+        lending_tell_lend(lending, executor->device);
+}
+
+static bool lending_is_plain(const Gpuq__V1__Fires *fires) {
+        for (size_t i = 0; i < fires->n_fires; ++i)
+                if (fires->fires[i]->n_slices || fires->fires[i]->n_patches)
+                        return false;
+        return true;
+}
+
+void lending_note_fires(Session *session, const Gpuq__V1__Fires *fires) {
+        Lending *lending = session->lending;
+
+        if (!lending || lending->state != LENDING_IDLE)
+                return;
+        lending->n_fires = lending_is_plain(fires) ? lending->n_fires + (unsigned)fires->n_fires : 0;
+        if (lending->n_fires < LENDING_AFTER || session->is_resuming || session->is_broken ||
+            session->state != SESSION_OPEN || engine_now(session->engine) < lending->again_ns)
+                return;
+        lending_offer(lending);
+}
+
+/* ---- taking back --------------------------------------------------------------- */
+
+/* Nobody reads it; the client is asked to stop. */
+static void lending_withdraw(Lending *lending) {
+        direct_ring_lend(&lending->ring, false);
+        lending->state = LENDING_LEFT;
+        lending_rest(lending);
+        lending_tell_recall(lending);
+        if (lending->has_begun)
+                lending_read(lending);
+}
+
+static void lending_recall(Lending *lending) {
+        direct_ring_lend(&lending->ring, false);
+        lending->state = LENDING_RETURNING;
+        lease_recall(&lending->lease);
+        if (lending->has_begun)
+                lending_tell_recall(lending);
+}
+
+/* It was held up, or is to be closed. */
+static void lending_go_on(Lending *lending) {
+        Session *session = lending->session;
+
+        if (lending->is_closing) {
+                session_close(session);
+                return;
+        }
+        session->engine->has_new_work = true;
+        serving_wait(&session->clients->serving, &session->serving);
+        session_flush_later(session);
+}
+
+static void lending_is_back(Lending *lending, Executor *executor, uint32_t n_taken) {
+        bool was_asked = lending->state == LENDING_RETURNING;
+
+        direct_ring_lend(&lending->ring, false);
+        lending_adopt(lending, executor, n_taken);
+        lending_rest(lending);
+        if (!was_asked)
+                lending_tell_recall(lending);
+        lending->state = lending->has_begun ? LENDING_LEFT : LENDING_IDLE;
+        if (!lending->is_closing)
+                lending_read(lending);
+        lending_go_on(lending);
+}
+
+static void lending_on_wanted(Lease *lease) {
+        Lending *lending = lending_of(lease);
+
+        if (lending->state == LENDING_LENT)
+                lending_recall(lending);
+}
+
+static void lending_on_returned(Lease *lease, Executor *executor, uint32_t n_taken) {
+        lending_is_back(lending_of(lease), executor, n_taken);
+}
+
+static void lending_on_lost(Lease *lease, Executor *executor) {
+        Lending *lending = lending_of(lease);
+
+        lending_is_back(lending, executor,
+                        __atomic_load_n(&lending->ring.shared->n_taken, __ATOMIC_ACQUIRE));
+}
+
+static const LeaseOps lending_lease_ops = {
+        .wanted = lending_on_wanted,
+        .returned = lending_on_returned,
+        .lost = lending_on_lost,
+};
+
+/* ---- the client's requests ------------------------------------------------------- */
+
+const char *lending_note_request(Session *session, bool is_fire) {
+        Lending *lending = session->lending;
+
+        if (lending->has_begun)
+                return "the client sent a request while it fired jobs in its direct ring";
+        if (is_fire)
+                return NULL;
+        lending->n_fires = 0;
+        if (lending->state == LENDING_OFFERED)
+                lending_withdraw(lending);
+        return NULL;
+}
+
+const char *lending_begin(Session *session) {
+        Lending *lending = session->lending;
+
+        if (!lending || lending->has_begun ||
+            (lending->state != LENDING_OFFERED && lending->state != LENDING_LEFT))
+                return "the client began to use a direct ring that it was not offered";
+        lending->has_begun = true;
+        if (lending->state == LENDING_LEFT) {
+                lending_read(lending);
+                return NULL;
+        }
+        lending->state = LENDING_BEGUN;
+        session_flush_later(session);
+        return NULL;
+}
+
+const char *lending_end(Session *session) {
+        Lending *lending = session->lending;
+
+        if (!lending || !lending->has_begun)
+                return "the client ended to use a direct ring that it did not use";
+        lending->has_begun = false;
+        if (lending->state == LENDING_LENT) {
+                lending_recall(lending);
+                return NULL;
+        }
+        if (lending->state == LENDING_RETURNING)
+                return NULL;
+        if (lending->state == LENDING_BEGUN) {
+                direct_ring_lend(&lending->ring, false);
+                lending_rest(lending);
+        }
+        lending_read(lending);
+        lending->state = LENDING_IDLE;
+        return NULL;
+}
+
+bool lending_waits(const Session *session) {
+        const Lending *lending = session->lending;
+
+        return lending && lending->state == LENDING_RETURNING && !lending->has_begun;
+}
+
+void lending_turn(Session *session) {
+        Lending *lending = session->lending;
+        Executor *executor;
+
+        if (!lending || lending->state != LENDING_BEGUN || !TAILQ_EMPTY(&session->submitter.jobs))
+                return;
+        executor = lease_executor(&lending->lease);
+        if (!executor || lease_begin(&lending->lease, executor) < 0) {
+                lending_withdraw(lending);
+                return;
+        }
+        lending->state = LENDING_LENT;
+        lending->begun_ns = engine_now(session->engine);
+        session->engine->has_new_work = true;
+}
+
+/* ---- what others ask ---------------------------------------------------------------- */
+
+bool lending_is_out(const Session *session) {
+        return session->lending && session->lending->lease.executor;
+}
+
+bool lending_fetch(Session *session) {
+        if (!lending_is_out(session))
+                return false;
+        lending_on_wanted(&session->lending->lease);
+        return true;
+}
+
+bool lending_close_later(Session *session) {
+        if (!lending_fetch(session))
+                return false;
+        session->lending->is_closing = true;
+        return true;
+}
+
+bool lending_is_closing(const Session *session) {
+        return session->lending && session->lending->is_closing;
+}
+
+bool lending_did(const Session *session, uint64_t id) {
+        const Lending *lending = session->lending;
+        uint32_t tag = (uint32_t)id;
+
+        for (unsigned i = 0; lending && i < MIN(lending->n_ranges, LENDING_RANGES); ++i)
+                if (tag >= lending->ranges[i].first && tag <= lending->ranges[i].last)
+                        return true;
+        return false;
+}

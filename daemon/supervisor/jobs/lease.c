@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lease.h"
+
+#include "arena.h"
+#include "choice.h"
+#include "ending.h"
+#include "engine.h"
+#include "inflight.h"
+#include "module.h"
+#include "place.h"
+#include "slot.h"
+#include "submission.h"
+#include "util/list.h"
+
+#define LEASE_IDLE_NS 1000000000ull /* not used for so long, it comes back */
+
+/* ---- templates -------------------------------------------------------------- */
+
+static bool lease_overlaps(const JobBuffer *a, const JobBuffer *b) {
+        return a->arena == b->arena && (a->direction != JOB_IN || b->direction != JOB_IN) &&
+               a->offset < b->offset + b->length && b->offset < a->offset + a->length;
+}
+
+static bool lease_is_behind(const Job *job, const Job *before) {
+        for (size_t i = 0; i < job->work.n_buffers; ++i)
+                for (size_t k = 0; k < before->work.n_buffers; ++k)
+                        if (lease_overlaps(&job->work.buffers[i], &before->work.buffers[k]))
+                                return true;
+        return false;
+}
+
+static void lease_order(Lease *lease, LeaseTemplate *template) {
+        for (unsigned i = 0; i < lease->n_templates; ++i) {
+                LeaseTemplate *other = &lease->templates[i];
+
+                if (other != template && !lease_is_behind(template->job, other->job))
+                        continue;
+                template->after[template->n_after++] = other->prepared;
+                if (other != template)
+                        other->after[other->n_after++] = template->prepared;
+        }
+}
+
+/* Variables, times and checks are told with each job's end, which a leased job has none of. */
+static bool lease_takes(const JobSpec *spec) {
+        if (spec->timed || spec->n_buffers > LEASE_BUFFERS_MAX)
+                return false;
+        for (size_t i = 0; i < spec->n_kernels; ++i)
+                if (spec->kernels[i].module->has_variables ||
+                    spec->kernels[i].module->state != MODULE_READY)
+                        return false;
+        return true;
+}
+
+bool lease_add(Lease *lease, uint32_t prepared, const JobSpec *spec) {
+        LeaseTemplate *template = &lease->templates[lease->n_templates];
+        Submitter *submitter = lease->submitter;
+
+        if (lease->n_templates == LEASE_TEMPLATES_MAX || !lease_takes(spec))
+                return false;
+        *template = (LeaseTemplate){
+                .prepared = prepared, .texts = spec->texts, .n_moved = spec->n_moved};
+        if (job_new(submitter->engine, spec, submitter->user, &template->job) < 0)
+                return false;
+        template->job->work.slurm_job = submitter->slurm_job;
+        lease->n_templates++;
+        lease_order(lease, template);
+        return true;
+}
+
+void lease_clear(Lease *lease) {
+        assert(!lease->executor);
+        while (lease->n_templates > 0)
+                job_free(lease->templates[--lease->n_templates].job);
+}
+
+/* ---- where it may be ---------------------------------------------------------- */
+
+static bool lease_lane_is_idle(const Slot *slot) {
+        const Lane *lane;
+
+        LIST_FOREACH (lane, &slot->lanes, slot_link)
+                if (lane->queue.n_entries)
+                        return false;
+        return TAILQ_EMPTY(&slot->alone);
+}
+
+static bool lease_executor_is_idle(const Executor *executor) {
+        return !executor || (!executor->n_inflight && !executor->n_parked);
+}
+
+/* No other domain has work on the device. */
+static bool lease_is_lone(const Slot *own) {
+        const Slot *slot;
+
+        for (slot = own->engine->slots; slot; slot = slot->hh.next)
+                if (slot != own && slot->device == own->device &&
+                    !(lease_lane_is_idle(slot) && lease_executor_is_idle(slot->executor) &&
+                      lease_executor_is_idle(slot->express)))
+                        return false;
+        return true;
+}
+
+static bool lease_suits_user(const User *user, uint64_t now_ns) {
+        return !user->is_held && !user->suspects.n_keys &&
+               (!user->person->limits.gpu_seconds || user_over_seconds(user->person, now_ns) <= 0);
+}
+
+/* Whether the worker may have leases of this user now. */
+static bool lease_suits(const Executor *executor, const User *user) {
+        Engine *engine = executor->engine;
+        const Slot *slot = executor->slot;
+
+        return executor->is_ready && slot && slot->executor == executor && !slot->express &&
+               !executor->n_long && TAILQ_EMPTY(&slot->alone) && !engine->is_paused &&
+               !engine->is_closing && engine->config->direct &&
+               !engine->config->isolation_shared && LIST_EMPTY(&engine->ends.traces) &&
+               health_takes_jobs(&executor->device->health) &&
+               lease_suits_user(user, engine_now(engine)) && lease_is_lone(slot);
+}
+
+/* Return: the device of its templates' memory, or where the user's worker is; NULL: they differ, or there is none. */
+static Device *lease_device(const Lease *lease) {
+        Engine *engine = lease->submitter->engine;
+        int wanted = -1;
+
+        for (unsigned i = 0; i < lease->n_templates; ++i) {
+                int device = lease->templates[i].job->work.device;
+
+                if (device < 0)
+                        continue;
+                if (wanted >= 0 && device != wanted)
+                        return NULL;
+                wanted = device;
+        }
+        if (!engine->n_devices)
+                return NULL;
+        return wanted >= 0 ? &engine->devices[wanted]
+                           : choice_device(engine, lease->submitter->user);
+}
+
+static bool lease_is_short(const Job *job) {
+        uint64_t expected_ns = duration_expected(job->user->duration, job->cost.class);
+
+        return duration_is_known(expected_ns) && expected_ns <= LEASE_SHORT_NS;
+}
+
+static bool lease_has_modules(const Job *job, const Executor *executor) {
+        for (size_t i = 0; i < job->work.n_kernels; ++i) {
+                const Instance *instance =
+                        module_find_instance(job->work.kernels[i].module, executor);
+
+                if (!instance || instance->state != INSTANCE_READY)
+                        return false;
+        }
+        return true;
+}
+
+Executor *lease_executor(const Lease *lease) {
+        const Device *device = lease_device(lease);
+        const Slot *slot =
+                device ? slot_find(lease->submitter->engine, lease->submitter->user, device) : NULL;
+        Executor *executor = slot ? slot->executor : NULL;
+
+        if (!executor || !lease->n_templates || !lease_suits(executor, lease->submitter->user))
+                return NULL;
+        for (unsigned i = 0; i < lease->n_templates; ++i)
+                if (!lease_is_short(lease->templates[i].job) ||
+                    !lease_has_modules(lease->templates[i].job, executor))
+                        return NULL;
+        return executor;
+}
+
+/* ---- out and back ------------------------------------------------------------ */
+
+static int lease_give_arenas(const Job *job, Executor *executor) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < job->work.n_buffers; ++i)
+                r = arena_give(job->work.buffers[i].arena, executor);
+        return r;
+}
+
+int lease_begin(Lease *lease, Executor *executor) {
+        Engine *engine = executor->engine;
+        int r = 0;
+
+        for (unsigned i = 0; r == 0 && i < lease->n_templates; ++i)
+                r = lease_give_arenas(lease->templates[i].job, executor);
+        if (r == 0)
+                r = engine->executor_ops->lend(executor, lease);
+        if (r < 0)
+                return r;
+
+        for (unsigned i = 0; i < lease->n_templates; ++i)
+                lease->templates[i].job->device = executor->device;
+        lease->executor = executor;
+        lease->recalled_ns = 0;
+        lease->used_ns = engine_now(engine);
+        TAILQ_INSERT_TAIL(&executor->leases, lease, link);
+        engine->n_leases++;
+        return 0;
+}
+
+void lease_recall(Lease *lease) {
+        Engine *engine = lease->submitter->engine;
+
+        if (!lease->executor || lease->recalled_ns)
+                return;
+        lease->recalled_ns = engine_now(engine);
+        engine->executor_ops->recall(lease->executor, lease);
+}
+
+static Executor *lease_take_back(Lease *lease) {
+        Executor *executor = lease->executor;
+
+        TAILQ_REMOVE(&executor->leases, lease, link);
+        executor->engine->n_leases--;
+        executor->idle_ns = engine_now(executor->engine);
+        lease->executor = NULL;
+        return executor;
+}
+
+void lease_drop(Lease *lease) {
+        if (lease->executor)
+                (void)lease_take_back(lease);
+        lease_clear(lease);
+}
+
+void lease_returned(Lease *lease, uint32_t n_taken) {
+        lease->ops->returned(lease, lease_take_back(lease), n_taken);
+}
+
+void leases_lost(Executor *executor) {
+        Lease *lease;
+
+        while ((lease = TAILQ_FIRST(&executor->leases)))
+                lease->ops->lost(lease, lease_take_back(lease));
+}
+
+Lease *lease_find(const Executor *executor, uint32_t submitter) {
+        Lease *lease;
+
+        TAILQ_FOREACH (lease, &executor->leases, link)
+                if (lease->submitter->id == submitter)
+                        return lease;
+        return NULL;
+}
+
+void leases_review(Engine *engine) {
+        Lease *lease, *next;
+        Slot *slot;
+
+        if (!engine->n_leases)
+                return;
+        for (slot = engine->slots; slot; slot = slot->hh.next) {
+                if (!slot->executor)
+                        continue;
+                TAILQ_FOREACH_SAFE (lease, &slot->executor->leases, link, next)
+                        if (!lease->recalled_ns &&
+                            (!lease_suits(slot->executor, lease->submitter->user) ||
+                             engine_now(engine) - lease->used_ns > LEASE_IDLE_NS))
+                                lease->ops->wanted(lease);
+        }
+}
+
+uint64_t leases_oldest_ns(const Executor *executor) {
+        uint64_t oldest_ns = 0;
+        const Lease *lease;
+
+        TAILQ_FOREACH (lease, &executor->leases, link)
+                if (lease->recalled_ns && (!oldest_ns || lease->recalled_ns < oldest_ns))
+                        oldest_ns = lease->recalled_ns;
+        return oldest_ns;
+}
+
+/* ---- jobs --------------------------------------------------------------------- */
+
+static LeaseTemplate *lease_find_template(Lease *lease, uint32_t prepared) {
+        for (unsigned i = 0; i < lease->n_templates; ++i)
+                if (lease->templates[i].prepared == prepared)
+                        return &lease->templates[i];
+        return NULL;
+}
+
+int lease_adopt(Lease *lease, Executor *executor, uint32_t prepared, uint32_t tag) {
+        const LeaseTemplate *template = lease_find_template(lease, prepared);
+        const Job *job = template ? template->job : NULL;
+        JobSpec spec;
+
+        if (!job)
+                return -ENOENT;
+        spec = (JobSpec){
+                .id = (uint64_t)lease->submitter->id << 32 | tag,
+                .priority = job->entry.priority,
+                .timeout_ms = job->work.timeout_ms,
+                .label = job->label,
+                .device = job->work.device,
+                .may_move = job->work.may_move,
+                .repeatable = job->work.repeatable,
+                .by_address = job->work.by_address,
+                .buffers = job->work.buffers,
+                .n_buffers = job->work.n_buffers,
+                .n_moved = template->n_moved,
+                .kernels = job->work.kernels,
+                .n_kernels = job->work.n_kernels,
+                .texts = template->texts,
+                .operations = job->work.operations,
+                .n_operations = job->work.n_operations,
+        };
+        return submission_adopt(lease->submitter, &spec, executor);
+}
+
+bool lease_count(Lease *lease, uint32_t prepared, uint64_t n, uint64_t waited_us, uint64_t ran_us) {
+        const LeaseTemplate *template = lease_find_template(lease, prepared);
+
+        if (!template)
+                return false;
+        lease->used_ns = engine_now(lease->submitter->engine);
+        ending_leased(template->job, n, waited_us, ran_us);
+        return true;
+}
+
+/* All are of one domain, and share its lane. Jobs that the supervisor knows pay for themselves at their ends. */
+void leases_pay(Executor *executor, uint64_t busy_ns) {
+        uint64_t now_ns = engine_now(executor->engine), since_ns = executor->last_end_ns;
+        const Lease *lease = TAILQ_FIRST(&executor->leases);
+        Device *device = executor->device;
+        const Lane *lane;
+
+        if (!lease || executor->n_inflight)
+                return;
+        busy_ns = MIN(busy_ns, now_ns - MIN(since_ns, now_ns));
+        lane = lease->submitter->user->lanes[device->index];
+        fairshare_advance(device->share, &lane->payer->share, 0, busy_ns, now_ns);
+        user_add_gpu_time(lease->submitter->user, busy_ns, now_ns);
+        device->gpu_ns += busy_ns;
+        executor->last_end_ns = now_ns;
+}

@@ -404,14 +404,14 @@ static void direct_end(Job *job, uint64_t now_ns) {
         Direct *direct = job->fired.direct;
         DirectTemplate *template = job->fired.template;
         uint64_t past_us = (now_ns - job->fired.taken_ns) / 1000;
-        uint64_t waited_us = past_us > job->ran_us ? past_us - job->ran_us : 0;
+        uint64_t waited_us = past_us > job->run.ran_us ? past_us - job->run.ran_us : 0;
 
         direct_ring_end(&direct->ring, job->fired.entry, (uint32_t)job->id,
                         (uint32_t)MIN(waited_us, UINT32_MAX),
-                        (uint32_t)MIN(job->ran_us, UINT32_MAX));
+                        (uint32_t)MIN(job->run.ran_us, UINT32_MAX));
         template->n_done++;
         template->waited_us += waited_us;
-        template->ran_us += job->ran_us;
+        template->ran_us += job->run.ran_us;
         direct->n_in_flight--;
         direct->directs->n_in_flight--;
         direct->has_ends = true;

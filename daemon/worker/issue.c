@@ -399,7 +399,7 @@ static void issue_read_events(Issuer *issuer, Batch *batch) {
             issuer->context->cu->cuEventElapsedTime(&milliseconds, batch->begin, batch->end) ==
                     CUDA_SUCCESS &&
             milliseconds > 0)
-                TAILQ_FIRST(&batch->jobs)->gpu_ns = (uint64_t)((double)milliseconds * 1e6);
+                TAILQ_FIRST(&batch->jobs)->run.gpu_ns = (uint64_t)((double)milliseconds * 1e6);
 
         issuer_keep_event(issuer, &batch->begin);
         issuer_keep_event(issuer, &batch->end);

@@ -65,6 +65,12 @@ typedef struct JobKind {
         StreamClass class;
 } JobKind;
 
+/* Where and how long it ran. */
+typedef struct JobRun {
+        uint64_t gpu_ns, ran_us;
+        uint32_t stream; /* index + 1; 0: nothing of it was issued */
+} JobRun;
+
 /* Where it was fired in a direct ring (direct.h). */
 typedef struct JobFired {
         Direct *direct; /* NULL: it was not, or is an ordinary job since */
@@ -114,8 +120,7 @@ struct Job {
 
         Failure failure;
         char *output; /* what its kernels printed, or NULL */
-        uint64_t gpu_ns, ran_us;
-        uint32_t stream; /* index + 1; 0: nothing of it was issued */
+        JobRun run;
 };
 
 TAILQ_HEAD(JobList, Job);

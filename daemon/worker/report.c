@@ -202,9 +202,9 @@ static const Job *report_fill_ends(const Job *job, WorkerEnd *ends, WorkerMessag
         do {
                 ends[message->head.n_items++] = (WorkerEnd){
                         .id = job->id,
-                        .gpu_ns = job->gpu_ns,
-                        .ran_us = job->ran_us,
-                        .stream = job->stream,
+                        .gpu_ns = job->run.gpu_ns,
+                        .ran_us = job->run.ran_us,
+                        .stream = job->run.stream,
                 };
                 failure_tell(&job->failure, message);
                 message->head.detail = job->never_ran;

@@ -204,8 +204,8 @@ static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
 
         issue_finish(&runner->issuer, batch, now_ns);
         TAILQ_FOREACH (job, &batch->jobs, queue) {
-                job->ran_us = now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
-                job->stream = stream;
+                job->run.ran_us = now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
+                job->run.stream = stream;
         }
         TAILQ_REMOVE(&runner->batches, batch, link);
         runner_end_batch(runner, batch);

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "direct.h"
 #include "error.h"
 #include "generation.h"
 
@@ -95,7 +94,6 @@ void client_unref(gpuq_client *client) {
         /* The child's copies of lock and condition may be in any state, so they are abandoned. */
         if (!client_forked(client)) {
                 client->events->freed(client);
-                direct_fini(client);
                 wire_free(client->wire);
                 bump_free(client->bump);
                 client_close_fds(client);
@@ -231,7 +229,7 @@ int client_say(gpuq_client *client, const void *request, size_t n_bytes) {
         if (!client_is_connected(client))
                 return 0;
 
-        direct_leave(client);
+        client->events->asking(client);
         r = wire_begin(client->wire, n_bytes, &payload);
         if (r != 0)
                 return client_not_queued(r);
@@ -250,7 +248,7 @@ int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *mes
                 return client_error(client);
 
         if (body < GPUQ__V1__REQUEST__BODY_DIRECT_OPEN)
-                direct_leave(client);
+                client->events->asking(client);
         client_fill_request(client, body, message, &request);
         r = client_is_connected(client) ? wire_queue(client->wire, &request.base, -1) : 0;
         if (r != 0)

@@ -41,6 +41,8 @@ typedef struct Call Call;
 typedef struct ClientEvents {
         /* A frame was read. Its descriptor, if it has one, is the callee's. */
         void (*frame)(gpuq_client *client, const WireFrame *frame);
+        /* Another request than one about the direct ring is about to be queued. */
+        void (*asking)(gpuq_client *client);
         /* The session goes on after a restart of the daemon: tell it what is unfinished. Return: 0, or a GPUQ_E_. */
         int (*resumed)(gpuq_client *client);
         /* The connection has ended, for the reason in client->error. */
@@ -97,6 +99,18 @@ typedef struct Direct {
         DirectRing old[DIRECT_OLD_MAX];
         unsigned n_old;
 } Direct;
+
+/** direct_doze() - a thread will sleep until the bell. Return: false: a job has ended: do not. Without the lock. */
+static inline bool direct_doze(Direct *direct) {
+        return !direct->ring.shared ||
+               direct_ring_doze(&direct->ring, __atomic_load_n(&direct->first, __ATOMIC_RELAXED));
+}
+
+/** direct_rouse() - it does not sleep any more. */
+static inline void direct_rouse(Direct *direct) {
+        if (direct->ring.shared)
+                direct_ring_rouse(&direct->ring);
+}
 
 /*
  * One of the waiting threads, the leader, polls the socket. The others, the followers, wait for a

@@ -170,16 +170,3 @@ void direct_forget(gpuq_client *client, uint32_t entry) {
                 first++;
         __atomic_store_n(&direct->first, first, __ATOMIC_RELAXED);
 }
-
-/* ---- sleeping ---------------------------------------------------------------------------- */
-
-bool direct_doze(Direct *direct) {
-        if (!direct->ring.shared)
-                return true;
-        return direct_ring_doze(&direct->ring, __atomic_load_n(&direct->first, __ATOMIC_RELAXED));
-}
-
-void direct_rouse(Direct *direct) {
-        if (direct->ring.shared)
-                direct_ring_rouse(&direct->ring);
-}

@@ -56,9 +56,4 @@ bool direct_was_taken(const gpuq_client *client, uint32_t entry);
 /** direct_forget() - its job has ended, or will be sent to gpuqd. */
 void direct_forget(gpuq_client *client, uint32_t entry);
 
-/** direct_doze() - a thread will sleep until the bell. Return: false: a job has ended: do not. Without the lock. */
-bool direct_doze(Direct *direct);
-/** direct_rouse() - it does not sleep any more. */
-void direct_rouse(Direct *direct);
-
 #endif

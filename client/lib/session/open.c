@@ -53,11 +53,13 @@ static void whole_freed(gpuq_client *client) {
         arenas_free(client);
         calls_free(client);
         pool_trim(&client->jobs->kept);
+        direct_fini(client);
         pthread_mutex_destroy(&client->memory->lock);
 }
 
 static const ClientEvents whole_events = {
         .frame = dispatch_frame,
+        .asking = direct_leave,
         .resumed = retell,
         .failed = whole_failed,
         .leaving = whole_leaving,

@@ -2,7 +2,6 @@
 #include "clients.h"
 
 #include "arrivals.h"
-#include "lending.h"
 #include "snapshot.h"
 #include "util/list.h"
 
@@ -17,6 +16,7 @@ int clients_init(Clients *clients, Engine *engine) {
         TAILQ_INIT(&clients->keeping);
         TAILQ_INIT(&clients->deferring);
         TAILQ_INIT(&clients->polled);
+        TAILQ_INIT(&clients->lent);
         serving_init(&clients->serving);
         arrivals_init(clients);
         snapshot_init(&clients->snapshot, engine->loop);
@@ -136,6 +136,7 @@ void clients_begin_turn(Clients *clients, bool gives_parts, void (*pass_on)(void
         ServingMember *member;
         unsigned n_served = 0;
 
+        lendings_review(clients);
         arrivals_run(clients);
         serving_begin_turn(&clients->serving, gives_parts);
         while ((member = serving_next(&clients->serving))) {

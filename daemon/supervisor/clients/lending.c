@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lending.h"
+/*
+ * Lending
+ *
+ * A session's direct ring (proto/direct_ring.h), and who reads it. A session that fires prepared jobs and does nothing
+ * else is offered to use the ring. Once it does, and its earlier jobs have ended, a worker has the ring as a lease
+ * (jobs/lease.h); at all other times what is in it is read here, as if it had come in messages.
+ *
+ *     IDLE --> OFFERED --> BEGUN --> LENT --> RETURNING --> LEFT --> IDLE
+ *                 |          |                               ^
+ *                 +----------+-------------------------------+
+ *
+ * OFFERED: the client may use it, and has not answered yet. BEGUN: it does; its earlier jobs have not ended. RETURNING:
+ * the worker was asked for it. LEFT: the client was asked to stop, and has not answered yet. Whatever the client wants
+ * besides begins with its answer that it has stopped, DirectEnd, so the order of its jobs is known.
+ */
+#include "session.h"
 
 #include <string.h>
 
 #include "proto/direct_ring.h"
 #include "registry.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #define LENDING_AFTER    64u         /* unchanged jobs fired one after the other before the ring is offered */
@@ -29,6 +45,7 @@ typedef struct LendingRange {
 
 struct Lending {
         Session *session;
+        TAILQ_ENTRY(Lending) link; /* clients->lent, while the lease is out */
         LendingState state;
         DirectRing ring;
         UserCharge charge;
@@ -64,7 +81,7 @@ static Failure *lending_make(Session *session, int ret_bells[static 2]) {
         if (!lending_can(session))
                 return failure_new(FAILURE_INVALID,
                                    "direct rings are switched off; see direct in gpuqd.conf");
-        if (session->lending)
+        if (session->ring.direct)
                 return failure_new(FAILURE_INVALID, "this session already has a direct ring");
         lending = calloc(1, sizeof(*lending));
         if (!lending)
@@ -78,7 +95,7 @@ static Failure *lending_make(Session *session, int ret_bells[static 2]) {
                           .ring_fd = -1,
                           .bell_fd = -1},
         };
-        session->lending = lending;
+        session->ring.direct = lending;
         if (user_charge(session->submitter.user, &lending->charge, USER_RING_BYTES,
                         direct_ring_bytes()) == USER_E_QUOTA)
                 return failure_new(FAILURE_QUOTA,
@@ -99,7 +116,7 @@ void lending_open(Session *session, uint32_t serial) {
         Gpuq__V1__Reply reply = GPUQ__V1__REPLY__INIT;
         Gpuq__V1__DirectReady ready = GPUQ__V1__DIRECT_READY__INIT;
         Gpuq__V1__DirectBell bell = GPUQ__V1__DIRECT_BELL__INIT;
-        bool had_one = session->lending;
+        bool had_one = session->ring.direct;
         int bells[2] = {-1, -1};
         Failure *failure;
 
@@ -116,7 +133,7 @@ void lending_open(Session *session, uint32_t serial) {
         reply.serial = serial;
         reply.body_case = GPUQ__V1__REPLY__BODY_DIRECT_READY;
         reply.direct_ready = &ready;
-        session_reply(session, &reply, session->lending->lease.ring_fd);
+        session_reply(session, &reply, session->ring.direct->lease.ring_fd);
         reply.body_case = GPUQ__V1__REPLY__BODY_DIRECT_BELL;
         reply.direct_bell = &bell;
         session_reply(session, &reply, bells[1]);
@@ -124,17 +141,19 @@ void lending_open(Session *session, uint32_t serial) {
 }
 
 void lending_free(Session *session) {
-        Lending *lending = session->lending;
+        Lending *lending = session->ring.direct;
 
         if (!lending)
                 return;
+        if (lending->lease.executor)
+                TAILQ_REMOVE(&session->clients->lent, lending, link);
         lease_drop(&lending->lease);
         direct_ring_release(&lending->ring);
         closep(&lending->lease.ring_fd);
         closep(&lending->lease.bell_fd);
         user_uncharge(&lending->charge);
         free(lending);
-        session->lending = NULL;
+        session->ring.direct = NULL;
 }
 
 /* ---- what the client is told ------------------------------------------------- */
@@ -256,7 +275,7 @@ static bool lending_is_plain(const Gpuq__V1__Fires *fires) {
 }
 
 void lending_note_fires(Session *session, const Gpuq__V1__Fires *fires) {
-        Lending *lending = session->lending;
+        Lending *lending = session->ring.direct;
 
         if (!lending || lending->state != LENDING_IDLE)
                 return;
@@ -303,6 +322,7 @@ static void lending_go_on(Lending *lending) {
 static void lending_is_back(Lending *lending, Executor *executor, uint32_t n_taken) {
         bool was_asked = lending->state == LENDING_RETURNING;
 
+        TAILQ_REMOVE(&lending->session->clients->lent, lending, link);
         direct_ring_lend(&lending->ring, false);
         lending_adopt(lending, executor, n_taken);
         lending_rest(lending);
@@ -312,13 +332,6 @@ static void lending_is_back(Lending *lending, Executor *executor, uint32_t n_tak
         if (!lending->is_closing)
                 lending_read(lending);
         lending_go_on(lending);
-}
-
-static void lending_on_wanted(Lease *lease) {
-        Lending *lending = lending_of(lease);
-
-        if (lending->state == LENDING_LENT)
-                lending_recall(lending);
 }
 
 static void lending_on_returned(Lease *lease, Executor *executor, uint32_t n_taken) {
@@ -333,7 +346,6 @@ static void lending_on_lost(Lease *lease, Executor *executor) {
 }
 
 static const LeaseOps lending_lease_ops = {
-        .wanted = lending_on_wanted,
         .returned = lending_on_returned,
         .lost = lending_on_lost,
 };
@@ -341,7 +353,7 @@ static const LeaseOps lending_lease_ops = {
 /* ---- the client's requests ------------------------------------------------------- */
 
 const char *lending_note_request(Session *session, bool is_fire) {
-        Lending *lending = session->lending;
+        Lending *lending = session->ring.direct;
 
         if (lending->has_begun)
                 return "the client sent a request while it fired jobs in its direct ring";
@@ -354,7 +366,7 @@ const char *lending_note_request(Session *session, bool is_fire) {
 }
 
 const char *lending_begin(Session *session) {
-        Lending *lending = session->lending;
+        Lending *lending = session->ring.direct;
 
         if (!lending || lending->has_begun ||
             (lending->state != LENDING_OFFERED && lending->state != LENDING_LEFT))
@@ -370,7 +382,7 @@ const char *lending_begin(Session *session) {
 }
 
 const char *lending_end(Session *session) {
-        Lending *lending = session->lending;
+        Lending *lending = session->ring.direct;
 
         if (!lending || !lending->has_begun)
                 return "the client ended to use a direct ring that it did not use";
@@ -391,13 +403,13 @@ const char *lending_end(Session *session) {
 }
 
 bool lending_waits(const Session *session) {
-        const Lending *lending = session->lending;
+        const Lending *lending = session->ring.direct;
 
         return lending && lending->state == LENDING_RETURNING && !lending->has_begun;
 }
 
 void lending_turn(Session *session) {
-        Lending *lending = session->lending;
+        Lending *lending = session->ring.direct;
         Executor *executor;
 
         if (!lending || lending->state != LENDING_BEGUN || !TAILQ_EMPTY(&session->submitter.jobs))
@@ -407,37 +419,47 @@ void lending_turn(Session *session) {
                 lending_withdraw(lending);
                 return;
         }
+        TAILQ_INSERT_TAIL(&session->clients->lent, lending, link);
         lending->state = LENDING_LENT;
         lending->begun_ns = engine_now(session->engine);
         session->engine->has_new_work = true;
 }
 
+void lendings_review(Clients *clients) {
+        Lending *lending, *next;
+
+        TAILQ_FOREACH_SAFE (lending, &clients->lent, link, next)
+                if (lending->state == LENDING_LENT && !lease_holds(&lending->lease))
+                        lending_recall(lending);
+}
+
 /* ---- what others ask ---------------------------------------------------------------- */
 
 bool lending_is_out(const Session *session) {
-        return session->lending && session->lending->lease.executor;
+        return session->ring.direct && session->ring.direct->lease.executor;
 }
 
 bool lending_fetch(Session *session) {
         if (!lending_is_out(session))
                 return false;
-        lending_on_wanted(&session->lending->lease);
+        if (session->ring.direct->state == LENDING_LENT)
+                lending_recall(session->ring.direct);
         return true;
 }
 
 bool lending_close_later(Session *session) {
         if (!lending_fetch(session))
                 return false;
-        session->lending->is_closing = true;
+        session->ring.direct->is_closing = true;
         return true;
 }
 
 bool lending_is_closing(const Session *session) {
-        return session->lending && session->lending->is_closing;
+        return session->ring.direct && session->ring.direct->is_closing;
 }
 
 bool lending_did(const Session *session, uint64_t id) {
-        const Lending *lending = session->lending;
+        const Lending *lending = session->ring.direct;
         uint32_t tag = (uint32_t)id;
 
         for (unsigned i = 0; lending && i < MIN(lending->n_ranges, LENDING_RANGES); ++i)

@@ -15,7 +15,6 @@
 #include "detached_ops.h"
 #include "jobs.h"
 #include "known.h"
-#include "lending.h"
 #include "listing.h"
 #include "util/list.h"
 #include "base.h"
@@ -499,7 +498,7 @@ static const char *session_dispatch(Session *session, const Gpuq__V1__Request *r
         if (session->state == SESSION_HELLO && body != GPUQ__V1__REQUEST__BODY_HELLO)
                 return "the client sent a message before the handshake";
         if (body != GPUQ__V1__REQUEST__BODY_DIRECT_BEGIN &&
-            body != GPUQ__V1__REQUEST__BODY_DIRECT_END && session->lending) {
+            body != GPUQ__V1__REQUEST__BODY_DIRECT_END && session->ring.direct) {
                 problem = lending_note_request(session, body == GPUQ__V1__REQUEST__BODY_FIRES);
                 if (problem)
                         return problem;

@@ -9,7 +9,6 @@
 #include "accounting_ops.h"
 #include "detached_ops.h"
 #include "jobs.h"
-#include "lending.h"
 #include "registry.h"
 #include "util/list.h"
 #include "util/log.h"

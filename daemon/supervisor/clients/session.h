@@ -109,6 +109,7 @@ typedef struct SessionRing {
         bool is_polled;            /* in that list */
         uint64_t received_ns;      /* when a request last came by the ring; 0: in this turn */
         UserCharge charge;         /* for the ring's memory */
+        Lending *direct;           /* its direct ring (lending.c); NULL: it has none */
 } SessionRing;
 
 /* Ends of jobs. */
@@ -169,7 +170,6 @@ struct Session {
         SessionWatches watches;
         SessionAsks asks;
         SessionRing ring;
-        Lending *lending; /* its direct ring; NULL: it has none */
         SessionEnds ends;
         SessionDeferred deferred;
         ServingMember serving;
@@ -188,7 +188,7 @@ struct Session {
         bool is_abandoned : 1; /* its process has exited, though others may have its socket */
 };
 
-bool lending_waits(const Session *session);
+bool lending_waits(const Session *session); /* below */
 
 /** session_is_busy() - its other requests wait: it cancels all jobs, asked for too many reports, or its direct ring is on its way back. */
 static inline bool session_is_busy(const Session *session) {
@@ -351,5 +351,40 @@ void session_drop_reports(Session *session);
 void session_cancel_more(Session *session);
 /** session_drop_cancel() - the session ends. */
 void session_drop_cancel(Session *session);
+
+/* ---- its direct ring: lending.c ---- */
+
+/** lending_open() - make the ring, and answer. */
+void lending_open(Session *session, uint32_t serial);
+/** lending_free() - the session ends; no lease of it is out. */
+void lending_free(Session *session);
+/** lending_can() - whether sessions may have rings. */
+bool lending_can(const Session *session);
+
+/** lending_note_fires() - the session fired prepared jobs by a message: offer it the ring if it is time. */
+void lending_note_fires(Session *session, const Gpuq__V1__Fires *fires);
+/** lending_note_request() - it sent a request, maybe to fire jobs. Return: NULL, or the protocol error. */
+const char *lending_note_request(Session *session, bool is_fire);
+/** lending_begin() - the client uses the ring from now on. Return: NULL, or the protocol error. */
+const char *lending_begin(Session *session);
+/** lending_end() - the client does not use it any more. Return: NULL, or the protocol error. */
+const char *lending_end(Session *session);
+/** lending_waits() - its other requests wait until the worker has given the ring back. */
+bool lending_waits(const Session *session);
+/** lending_turn() - at the end of a turn: its earlier jobs may have ended. */
+void lending_turn(Session *session);
+
+/** lendings_review() - once a turn: fetch those rings back that workers may not have any more. */
+void lendings_review(Clients *clients);
+/** lending_is_out() - a worker has the ring, so jobs of the session may be unknown. */
+bool lending_is_out(const Session *session);
+/** lending_fetch() - have it given back, if a worker has it. Return: whether it has. */
+bool lending_fetch(Session *session);
+/** lending_close_later() - the session is to be closed, as soon as the ring is back. Return: false: it may be closed now. */
+bool lending_close_later(Session *session);
+/** lending_is_closing() - lending_close_later() was true. */
+bool lending_is_closing(const Session *session);
+/** lending_did() - a job of that id was done by a lease. */
+bool lending_did(const Session *session, uint64_t id);
 
 #endif

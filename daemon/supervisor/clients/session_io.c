@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 
 #include "jobs.h"
-#include "lending.h"
 #include "registry.h"
 #include "util/list.h"
 #include "util/log.h"

@@ -8,7 +8,6 @@
 
 #include "jobs.h"
 #include "detached_ops.h"
-#include "lending.h"
 #include "util/list.h"
 #include "policy.h"
 #include "session.h"

@@ -95,7 +95,6 @@ struct Engine {
         Module *modules;
         Job *jobs; /* unfinished */
         Slot *slots;
-        unsigned n_leases; /* that workers have */
         struct EngineUsers backlog;   /* people with work for backlog_run(), in turn */
         struct EngineSlots giving_up; /* slots whose jobs fail */
         EngineUnplaced unplaced;

@@ -10,7 +10,6 @@
 #include "place.h"
 #include "slot.h"
 #include "submission.h"
-#include "util/list.h"
 
 #define LEASE_IDLE_NS 1000000000ull /* not used for so long, it comes back */
 
@@ -198,7 +197,6 @@ int lease_begin(Lease *lease, Executor *executor) {
         lease->recalled_ns = 0;
         lease->used_ns = engine_now(engine);
         TAILQ_INSERT_TAIL(&executor->leases, lease, link);
-        engine->n_leases++;
         return 0;
 }
 
@@ -215,7 +213,6 @@ static Executor *lease_take_back(Lease *lease) {
         Executor *executor = lease->executor;
 
         TAILQ_REMOVE(&executor->leases, lease, link);
-        executor->engine->n_leases--;
         executor->idle_ns = engine_now(executor->engine);
         lease->executor = NULL;
         return executor;
@@ -247,21 +244,9 @@ Lease *lease_find(const Executor *executor, uint32_t submitter) {
         return NULL;
 }
 
-void leases_review(Engine *engine) {
-        Lease *lease, *next;
-        Slot *slot;
-
-        if (!engine->n_leases)
-                return;
-        for (slot = engine->slots; slot; slot = slot->hh.next) {
-                if (!slot->executor)
-                        continue;
-                TAILQ_FOREACH_SAFE (lease, &slot->executor->leases, link, next)
-                        if (!lease->recalled_ns &&
-                            (!lease_suits(slot->executor, lease->submitter->user) ||
-                             engine_now(engine) - lease->used_ns > LEASE_IDLE_NS))
-                                lease->ops->wanted(lease);
-        }
+bool lease_holds(const Lease *lease) {
+        return lease_suits(lease->executor, lease->submitter->user) &&
+               engine_now(lease->submitter->engine) - lease->used_ns <= LEASE_IDLE_NS;
 }
 
 uint64_t leases_oldest_ns(const Executor *executor) {

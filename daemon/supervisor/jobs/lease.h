@@ -38,8 +38,6 @@ typedef struct LeaseTemplate {
 
 /* What its owner is told. */
 typedef struct LeaseOps {
-        /** wanted() - recall it now. */
-        void (*wanted)(Lease *lease);
         /** returned() - the worker has taken so many entries, modulo 2^32, and no more. Adopt those in flight. */
         void (*returned)(Lease *lease, Executor *executor, uint32_t n_taken);
         /** lost() - the worker has ended without saying that. */
@@ -85,8 +83,8 @@ bool lease_count(Lease *lease, uint32_t prepared, uint64_t n, uint64_t waited_us
 void leases_pay(Executor *executor, uint64_t busy_ns);
 /** leases_lost() - the executor's process has ended: its jobs in flight are adopted, before their recovery. */
 void leases_lost(Executor *executor);
-/** leases_review() - once a turn: recall those for which the conditions do not hold any more. */
-void leases_review(Engine *engine);
+/** lease_holds() - whether one that is out may stay there; ask once a turn. */
+bool lease_holds(const Lease *lease);
 /** leases_oldest_ns() - since when the executor has owed one that was recalled; 0: it owes none. */
 uint64_t leases_oldest_ns(const Executor *executor);
 

@@ -163,7 +163,6 @@ void supervisor_on_prepare(uv_prepare_t *prepare) {
         supervisor->engine.has_new_work = false;
         supervisor->engine.now_ns = 0;
         supervisor->backlog_left = SUPERVISOR_STEPS_MAX;
-        leases_review(&supervisor->engine);
         clients_begin_turn(&supervisor->clients, supervisor_parts_are_due(supervisor),
                            supervisor_pass_on, supervisor);
         activity_shift(ACTIVITY_DISPATCH);

@@ -44,8 +44,8 @@ static void place_fill(Place *place, size_t n_jobs, unsigned one_in) {
                 Job *job = &place->jobs[i];
 
                 job->id = random_number();
-                job->gpu_ns = random_number();
-                job->ran_us = random_number() >> 16; /* as many bits as it has in a message */
+                job->run.gpu_ns = random_number();
+                job->run.ran_us = random_number() >> 16; /* as many bits as it has in a message */
                 if (one_in && random_next() % one_in == 0)
                         job->output = printed;
                 if (one_in && random_next() % one_in == 0)
@@ -56,8 +56,8 @@ static void place_fill(Place *place, size_t n_jobs, unsigned one_in) {
 
 static void assert_end(const WorkerEnd *end, const WorkerMessage *told, const Job *job) {
         assert_int_equal(end->id, job->id);
-        assert_int_equal(end->gpu_ns, job->gpu_ns);
-        assert_int_equal(end->ran_us, job->ran_us);
+        assert_int_equal(end->gpu_ns, job->run.gpu_ns);
+        assert_int_equal(end->ran_us, job->run.ran_us);
         assert_string_equal(told->more, job->output ? job->output : "");
         assert_int_equal(told->head.code, job->failure.code);
         assert_string_equal(told->text, job->failure.text ? job->failure.text : "");

@@ -42,7 +42,7 @@ typedef struct DirectShared {
         uint32_t n_written; /* entries, modulo 2^32 */
         uint32_t client_sleeps;
         uint32_t _padding_written[14];
-        uint32_t n_taken; /* entries, modulo 2^32 */
+        uint32_t n_taken;  /* entries, modulo 2^32 */
         uint32_t last_tag; /* of those */
         uint32_t reader_sleeps;
         uint32_t _padding_taken[13];

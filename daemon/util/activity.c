@@ -126,7 +126,8 @@ static const char *const activity_requests[] = {
         [14] = "unprepare",   [15] = "fires",        [20] = "drain",       [21] = "resume",
         [22] = "resumed",     [24] = "detach",       [25] = "fetch",       [26] = "discard",
         [28] = "ring_open",   [29] = "ring_begin",   [30] = "history_get", [31] = "report_get",
-        [32] = "explain_get", [33] = "trace_get",
+        [32] = "explain_get", [33] = "trace_get",    [34] = "direct_open", [35] = "direct_begin",
+        [36] = "direct_end",
 };
 
 static const char *const activity_kinds[_ACTIVITY_KIND_N] = {

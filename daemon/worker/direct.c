@@ -11,11 +11,12 @@
 
 #include "util/macro.h"
 
-#define DIRECT_TURN_JOBS   32u /* taken from one ring in a turn */
-#define DIRECT_FLIGHT_JOBS 128u /* of one ring; as many as a client with several in flight usually has */
-#define DIRECT_REPORT_MS   50u
-#define DIRECT_WATCH_NS    UINT64_C(1000000)
-#define DIRECT_LONG_NS     UINT64_C(5000000) /* a job that takes longer is no small one */
+#define DIRECT_TURN_JOBS 32u /* taken from one ring in a turn */
+#define DIRECT_FLIGHT_JOBS                                                                         \
+        128u /* of one ring; as many as a client with several in flight usually has */
+#define DIRECT_REPORT_MS 50u
+#define DIRECT_WATCH_NS  UINT64_C(1000000)
+#define DIRECT_LONG_NS   UINT64_C(5000000) /* a job that takes longer is no small one */
 
 struct Direct {
         Directs *directs;
@@ -53,7 +54,7 @@ static size_t direct_fill_report(Direct *direct, WorkerLent *lent) {
                         continue;
                 lent[n++] = (WorkerLent){
                         .session = direct->session,
-                        .prepared = (uint32_t)template->message->id,
+                        .prepared = (uint32_t) template->message->id,
                         .n_done = template->n_done,
                         .waited_us = template->waited_us,
                         .ran_us = template->ran_us,

@@ -157,8 +157,8 @@ static int worker_on_direct_bell(Worker *worker, uint32_t session) {
 }
 
 static int worker_on_lend(Worker *worker, const WorkerMessage *lend) {
-        return worker_check_direct(
-                worker, directs_lend(&worker->directs, (uint32_t)lend->head.id, lend));
+        return worker_check_direct(worker,
+                                   directs_lend(&worker->directs, (uint32_t)lend->head.id, lend));
 }
 
 static int worker_on_message(Worker *worker, const WorkerMessage *message) {

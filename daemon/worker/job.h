@@ -100,7 +100,7 @@ struct Job {
         uint8_t *operations; /* packed */
         size_t n_operations; /* bytes */
         JobFired fired;
-        Word word;           /* released by word_end() */
+        Word word; /* released by word_end() */
 
         /* once checked */
         Program *program;

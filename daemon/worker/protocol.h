@@ -38,8 +38,8 @@ typedef enum WorkerMessageKind {
         TO_WORKER_DIRECT_RING, /* id: of a session. The descriptor is the memory of its direct ring */
         TO_WORKER_DIRECT_BELL, /* id likewise. The descriptor is this side of its bell */
         TO_WORKER_LEND, /* id likewise, items: as of JOBS: a template of each of its prepared jobs, whose numbers are their ids and `after`. Take jobs from the ring */
-        TO_WORKER_RECALL,      /* id likewise. Answer RETURNED, unless that was sent already */
-        TO_WORKER_STOP,        /* issue nothing more, answer STOPPED, exit */
+        TO_WORKER_RECALL, /* id likewise. Answer RETURNED, unless that was sent already */
+        TO_WORKER_STOP,   /* issue nothing more, answer STOPPED, exit */
 
         /* worker to supervisor; code and text: an error, if code is not 0 */
         FROM_WORKER_PROBED, /* of gpuqd-worker --probe, its only message. Error, detail, more: driver version, items: WorkerDevice */

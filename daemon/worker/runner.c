@@ -204,7 +204,8 @@ static int runner_finish(Runner *runner, Batch *batch, uint64_t now_ns) {
 
         issue_finish(&runner->issuer, batch, now_ns);
         TAILQ_FOREACH (job, &batch->jobs, queue) {
-                job->run.ran_us = now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
+                job->run.ran_us =
+                        now_ns > batch->issued_ns ? (now_ns - batch->issued_ns) / 1000 : 0;
                 job->run.stream = stream;
         }
         TAILQ_REMOVE(&runner->batches, batch, link);

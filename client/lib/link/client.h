@@ -85,7 +85,8 @@ typedef enum DirectMode {
         DIRECT_LENT,  /* jobs are fired there */
 } DirectMode;
 
-#define DIRECT_OLD_MAX 64u /* rings of earlier connections that stay mapped; then none is asked for */
+#define DIRECT_OLD_MAX                                                                             \
+        64u /* rings of earlier connections that stay mapped; then none is asked for */
 
 /* A direct ring, see direct.h. */
 typedef struct Direct {

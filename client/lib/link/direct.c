@@ -154,8 +154,7 @@ uint32_t direct_fire(gpuq_client *client, uint32_t tag, uint32_t prepared, void 
 }
 
 bool direct_was_taken(const gpuq_client *client, uint32_t entry) {
-        uint32_t n_taken =
-                __atomic_load_n(&client->direct.ring.shared->n_taken, __ATOMIC_ACQUIRE);
+        uint32_t n_taken = __atomic_load_n(&client->direct.ring.shared->n_taken, __ATOMIC_ACQUIRE);
 
         return (int32_t)(entry - n_taken) < 0;
 }

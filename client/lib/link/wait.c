@@ -23,7 +23,8 @@
 #include "siblings.h"
 #include "util/runnable.h"
 
-#define WAIT_N_FDS    4 /* that a leader polls: the socket, wake_fd, the timer of resume.h, the bell of direct.h */
+#define WAIT_N_FDS                                                                                 \
+        4 /* that a leader polls: the socket, wake_fd, the timer of resume.h, the bell of direct.h */
 #define WAIT_VISIT_US INT64_C(30000000) /* resume.c limits how long it waits */
 #define WAIT_LOOKS    64 /* polls of a completion word between two polls of the socket */
 

@@ -160,16 +160,17 @@ static int retell_as_message(gpuq_job *job) {
 
 /* The table holds them in the order in which they were submitted. */
 static int retell_jobs(gpuq_client *client) {
-        size_t n_jobs = HASH_COUNT(client->jobs->submitted), n = 0;
         _cleanup_(freep) gpuq_job **jobs = NULL;
         gpuq_job *job, *next;
+        size_t n_jobs, n = 0;
         int r;
 
+        jobs_collect(client);
+        n_jobs = HASH_COUNT(client->jobs->submitted);
         jobs = calloc(n_jobs + 1, sizeof(gpuq_job *));
         if (!jobs)
                 return error_memory();
 
-        jobs_collect(client);
         HASH_ITER (hh, client->jobs->submitted, job, next) {
                 r = retell_as_message(job);
                 if (r < 0)

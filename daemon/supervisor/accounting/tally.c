@@ -104,7 +104,8 @@ static TallyShare *share_get(Tally *tally, TallyUser *user, const TallyRow *row,
 }
 
 static bool row_deserves_its_own(const TallyRow *row) {
-        return row->state != JOB_DONE || row->ran_us / row->n_jobs >= TALLY_SHORT_US || row->n_retries;
+        return row->state != JOB_DONE || row->ran_us / row->n_jobs >= TALLY_SHORT_US ||
+               row->n_retries;
 }
 
 static bool tally_add_single(Tally *tally, TallyUser *user, const TallyRow *row) {

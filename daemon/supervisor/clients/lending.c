@@ -23,9 +23,9 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define LENDING_AFTER    64u         /* unchanged jobs fired one after the other before the ring is offered */
-#define LENDING_SHORT_NS 100000000ull /* a loan that ended sooner did not pay */
-#define LENDING_WAIT_NS  10000000ull /* until the next offer, */
+#define LENDING_AFTER    64u /* unchanged jobs fired one after the other before the ring is offered */
+#define LENDING_SHORT_NS 100000000ull  /* a loan that ended sooner did not pay */
+#define LENDING_WAIT_NS  10000000ull   /* until the next offer, */
 #define LENDING_WAIT_MAX 2560000000ull /* and after several such loans */
 #define LENDING_RANGES   8u            /* loans whose jobs are remembered */
 
@@ -222,8 +222,8 @@ static void lending_adopt(Lending *lending, Executor *executor, uint32_t n_taken
                         lending_break(lending);
         }
         /* Clients free the entries of jobs whose ends they saw, so the last one may not be there any more. */
-        session->last_tag = MAX(session->last_tag, __atomic_load_n(&lending->ring.shared->last_tag,
-                                                                   __ATOMIC_RELAXED));
+        session->last_tag = MAX(session->last_tag,
+                                __atomic_load_n(&lending->ring.shared->last_tag, __ATOMIC_RELAXED));
         range.last = session->last_tag;
         lending->ranges[lending->n_ranges++ % LENDING_RANGES] = range;
 }
@@ -243,8 +243,9 @@ static bool lending_add_templates(Lending *lending) {
 }
 
 static void lending_rest(Lending *lending) {
-        bool was_short = lending->begun_ns &&
-                         engine_now(lending->session->engine) - lending->begun_ns < LENDING_SHORT_NS;
+        bool was_short =
+                lending->begun_ns &&
+                engine_now(lending->session->engine) - lending->begun_ns < LENDING_SHORT_NS;
 
         lending->wait_ns =
                 was_short ? MIN(2 * lending->wait_ns, LENDING_WAIT_MAX) : LENDING_WAIT_NS;
@@ -279,7 +280,8 @@ void lending_note_fires(Session *session, const Gpuq__V1__Fires *fires) {
 
         if (!lending || lending->state != LENDING_IDLE)
                 return;
-        lending->n_fires = lending_is_plain(fires) ? lending->n_fires + (unsigned)fires->n_fires : 0;
+        lending->n_fires =
+                lending_is_plain(fires) ? lending->n_fires + (unsigned)fires->n_fires : 0;
         if (lending->n_fires < LENDING_AFTER || session->is_resuming || session->is_broken ||
             session->state != SESSION_OPEN || engine_now(session->engine) < lending->again_ns)
                 return;

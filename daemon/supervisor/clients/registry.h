@@ -61,17 +61,17 @@ struct Clients {
         unsigned n_refused; /* refused connections that are not closed yet */
         uint64_t
                 kept_at; /* without the ledger nobody finds a session again: its position on the keeper link */
-        Transits *transits;        /* descriptors that clients have not read */
-        struct Sessions flushing;  /* sessions with queued output */
-        struct Sessions keeping;   /* those whose output waits for the keeper */
-        struct Sessions deferring; /* sessions with a deferred request that is not due */
-        struct Sessions polled;    /* sessions whose ring the loop polls */
+        Transits *transits;         /* descriptors that clients have not read */
+        struct Sessions flushing;   /* sessions with queued output */
+        struct Sessions keeping;    /* those whose output waits for the keeper */
+        struct Sessions deferring;  /* sessions with a deferred request that is not due */
+        struct Sessions polled;     /* sessions whose ring the loop polls */
         TAILQ_HEAD(, Lending) lent; /* direct rings that workers have */
-        Snapshot snapshot;         /* when reports are made */
-        Serving serving;           /* how the turn is divided among people */
-        uint64_t turn;             /* of the loop */
-        bool is_awaiting;          /* sessions from before a restart may still name jobs */
-        uint64_t news_turn;        /* deferred requests are tried again until this turn */
+        Snapshot snapshot;          /* when reports are made */
+        Serving serving;            /* how the turn is divided among people */
+        uint64_t turn;              /* of the loop */
+        bool is_awaiting;           /* sessions from before a restart may still name jobs */
+        uint64_t news_turn;         /* deferred requests are tried again until this turn */
 };
 
 #endif

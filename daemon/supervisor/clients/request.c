@@ -138,7 +138,8 @@ const HistoryEntry *session_find_history(const Session *session, uint64_t id,
 static bool session_was_leased(const Session *session, uint64_t id) {
         const Session *other = session_find(session->clients, (uint32_t)(id >> 32));
 
-        return other && (other->submitter.user == session->submitter.user || session->peer.is_admin) &&
+        return other &&
+               (other->submitter.user == session->submitter.user || session->peer.is_admin) &&
                lending_did(other, id);
 }
 

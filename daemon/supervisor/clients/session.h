@@ -192,7 +192,8 @@ bool lending_waits(const Session *session); /* below */
 
 /** session_is_busy() - its other requests wait: it cancels all jobs, asked for too many reports, or its direct ring is on its way back. */
 static inline bool session_is_busy(const Session *session) {
-        return session->unfinished.cancel || lending_waits(session) || session->reports.n_asks >= SESSION_REPORTS_MAX;
+        return session->unfinished.cancel || lending_waits(session) ||
+               session->reports.n_asks >= SESSION_REPORTS_MAX;
 }
 
 /** session_is_refused() - the connection was refused: it is CLOSING from its start. */

@@ -22,7 +22,7 @@
 #include "submitter.h"
 
 #define LEASE_TEMPLATES_MAX 16u
-#define LEASE_BUFFERS_MAX   32u       /* of one template */
+#define LEASE_BUFFERS_MAX   32u        /* of one template */
 #define LEASE_SHORT_NS      1000000ull /* jobs that are expected to take longer are not leased */
 
 typedef struct Lease Lease;
@@ -31,8 +31,9 @@ typedef struct LeaseTemplate {
         Job *job; /* it never enters a table */
         JobTexts texts;
         uint64_t n_moved;
-        uint32_t prepared;                   /* its number */
-        uint32_t after[LEASE_TEMPLATES_MAX]; /* those whose buffers overlap with its own, itself included */
+        uint32_t prepared; /* its number */
+        uint32_t after
+                [LEASE_TEMPLATES_MAX]; /* those whose buffers overlap with its own, itself included */
         unsigned n_after;
 } LeaseTemplate;
 

@@ -467,8 +467,8 @@ static bool provision_is_loading(const Executor *executor) {
 }
 
 bool provision_is_idle(const Executor *executor) {
-        return executor->is_ready && !executor->n_inflight && TAILQ_EMPTY(&executor->leases) && !provision_is_loading(executor) &&
-               !provision_holds_variables(executor);
+        return executor->is_ready && !executor->n_inflight && TAILQ_EMPTY(&executor->leases) &&
+               !provision_is_loading(executor) && !provision_holds_variables(executor);
 }
 
 /* A module that repeatedly kills the worker loading it fails. */

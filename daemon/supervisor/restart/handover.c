@@ -35,7 +35,8 @@ static unsigned handover_count(const Handover *handover) {
 static bool handover_is_quiet(const Handover *handover) {
         const Clients *clients = handover->clients;
 
-        return !handover_count(handover) && TAILQ_EMPTY(&clients->lent) && backlog_is_empty(handover->engine) &&
+        return !handover_count(handover) && TAILQ_EMPTY(&clients->lent) &&
+               backlog_is_empty(handover->engine) &&
                !clients->detached_ops->is_writing(clients->detached);
 }
 

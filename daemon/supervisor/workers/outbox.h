@@ -21,10 +21,10 @@
 
 /* Any message but a job. */
 typedef struct OutboxItem {
-        Delivery delivery; /* its kind is a WorkerMessageKind */
-        uint64_t id;       /* *_DROP */
-        Arena *arena;      /* a reference */
-        Module *module;    /* a reference */
+        Delivery delivery;  /* its kind is a WorkerMessageKind */
+        uint64_t id;        /* *_DROP */
+        Arena *arena;       /* a reference */
+        Module *module;     /* a reference */
         const Lease *lease; /* out, until it is sent or dropped */
 } OutboxItem;
 

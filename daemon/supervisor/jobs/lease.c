@@ -5,6 +5,7 @@
 #include "choice.h"
 #include "ending.h"
 #include "engine.h"
+#include "express.h"
 #include "inflight.h"
 #include "module.h"
 #include "place.h"
@@ -110,7 +111,7 @@ static bool lease_suits(const Executor *executor, const User *user) {
         Engine *engine = executor->engine;
         const Slot *slot = executor->slot;
 
-        return executor->is_ready && slot && slot->executor == executor && !slot->express &&
+        return executor->is_ready && slot && slot->executor == executor && !express_is_used(slot) &&
                !executor->n_long && TAILQ_EMPTY(&slot->alone) && !engine->is_paused &&
                !engine->is_closing && engine->config->direct && !engine->config->isolation_shared &&
                LIST_EMPTY(&engine->ends.traces) && health_takes_jobs(&executor->device->health) &&

@@ -27,6 +27,7 @@ struct Direct {
         uv_poll_t bell;
         DirectTemplate *templates;
         size_t n_templates;
+        size_t hint; /* the template that was found last */
         uint32_t last_tag;
         unsigned n_in_flight; /* jobs */
         bool has_ends;        /* that its client was not woken for */
@@ -234,6 +235,7 @@ static DirectTemplate *direct_add_template(Direct *direct, const WorkerJob *job)
         if (!template->message)
                 return NULL;
         memcpy(template->message, job, job->n_bytes);
+        template->prepared = job->id;
         direct->n_templates++;
         (void)protocol_job((const uint8_t *)template->message, job->n_bytes, &template->parts);
         return template;
@@ -260,6 +262,15 @@ static int direct_add_templates(Direct *direct, const WorkerMessage *message) {
         return 0;
 }
 
+/* From numbers to places in the list. */
+static void direct_link(Direct *direct, DirectTemplate *template) {
+        for (uint32_t i = 0; i < template->message->n_after; ++i)
+                for (size_t k = 0; k < direct->n_templates; ++k)
+                        if (direct->templates[k].prepared == template->parts.after[i] &&
+                            template->n_after < WORKER_TEMPLATES_MAX)
+                                template->after[template->n_after++] = (uint8_t)k;
+}
+
 int directs_lend(Directs *directs, uint32_t session, const WorkerMessage *message) {
         Direct *direct = directs_find_partial(directs, session);
         int r;
@@ -270,6 +281,8 @@ int directs_lend(Directs *directs, uint32_t session, const WorkerMessage *messag
         if (r < 0)
                 return r;
 
+        for (size_t i = 0; i < direct->n_templates; ++i)
+                direct_link(direct, &direct->templates[i]);
         direct_ring_start(&direct->ring);
         LIST_REMOVE(direct, link);
         LIST_INSERT_HEAD(&directs->lent, direct, link);
@@ -278,10 +291,16 @@ int directs_lend(Directs *directs, uint32_t session, const WorkerMessage *messag
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-static DirectTemplate *direct_find_template(const Direct *direct, uint64_t prepared) {
-        for (size_t i = 0; i < direct->n_templates; ++i)
-                if (direct->templates[i].message->id == prepared)
-                        return &direct->templates[i];
+/* Clients fire the same one again and again, or each in turn. */
+static DirectTemplate *direct_find_template(Direct *direct, uint64_t prepared) {
+        for (size_t i = 0; i < direct->n_templates; ++i) {
+                size_t k = (direct->hint + i) % direct->n_templates;
+
+                if (direct->templates[k].prepared != prepared)
+                        continue;
+                direct->hint = k;
+                return &direct->templates[k];
+        }
         return NULL;
 }
 
@@ -290,12 +309,11 @@ static uint32_t direct_find_after(const Direct *direct, const DirectTemplate *te
                                   uint64_t after[WORKER_TEMPLATES_MAX]) {
         uint32_t n = 0;
 
-        for (uint32_t i = 0; i < template->message->n_after; ++i) {
-                const DirectTemplate *other =
-                        direct_find_template(direct, template->parts.after[i]);
+        for (uint32_t i = 0; i < template->n_after; ++i) {
+                uint64_t last = direct->templates[template->after[i]].last;
 
-                if (other && other->last && runner_find(direct->directs->runner, other->last))
-                        after[n++] = other->last;
+                if (last && runner_find(direct->directs->runner, last))
+                        after[n++] = last;
         }
         return n;
 }

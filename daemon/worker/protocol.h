@@ -128,7 +128,7 @@ typedef struct WorkerLent {
         uint64_t ran_us;
 } WorkerLent;
 
-#define WORKER_TEMPLATES_MAX 16u /* prepared jobs of a session whose ring is lent */
+#define WORKER_TEMPLATES_MAX 64u /* prepared jobs of a session whose ring is lent */
 
 typedef enum WorkerPhase {
         WORKER_PHASE_QUEUED,     /* not issued */

@@ -21,8 +21,8 @@
 #include "job.h"
 #include "submitter.h"
 
-#define LEASE_TEMPLATES_MAX 16u
-#define LEASE_BUFFERS_MAX   32u        /* of one template */
+#define LEASE_TEMPLATES_MAX 64u
+#define LEASE_BUFFERS_MAX   16u        /* of one template */
 #define LEASE_SHORT_NS      1000000ull /* jobs that are expected to take longer are not leased */
 
 typedef struct Lease Lease;

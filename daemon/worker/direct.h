@@ -26,6 +26,9 @@ typedef struct DirectTemplate {
         WorkerJob *
                 message; /* with its parts, in one block; its id is the number of the prepared job */
         WorkerJobParts parts;
+        uint64_t prepared;                   /* its number */
+        uint8_t after[WORKER_TEMPLATES_MAX]; /* places of the templates whose jobs its own follow */
+        uint32_t n_after;
         uint64_t last;   /* the latest job made of it, which may have ended; 0: none */
         uint32_t n_done; /* since the last report, and their times: */
         uint64_t waited_us, ran_us;

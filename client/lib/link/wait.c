@@ -83,6 +83,7 @@ typedef struct ClientSight {
         const Wire *wire;     /* its ring, if it has one */
         const uint32_t *word; /* NULL: nothing */
         uint32_t value;
+        const Direct *direct; /* NULL: nothing; else whose jobs may end */
 } ClientSight;
 
 static void client_relax(void) {
@@ -91,14 +92,19 @@ static void client_relax(void) {
 #endif
 }
 
+static bool client_sees_end(const Direct *direct) {
+        return direct && direct_ring_has_end(&direct->ring,
+                                             __atomic_load_n(&direct->first, __ATOMIC_RELAXED));
+}
+
 static bool client_sees(const ClientSight *sight) {
-        if (!sight->word && !wire_is_ringed(sight->wire))
+        if (!sight->word && !sight->direct && !wire_is_ringed(sight->wire))
                 return false;
 
         for (unsigned i = 0; i < WAIT_LOOKS; i++) {
                 if (sight->word && __atomic_load_n(sight->word, __ATOMIC_ACQUIRE) == sight->value)
                         return true;
-                if (wire_has_input(sight->wire))
+                if (wire_has_input(sight->wire) || client_sees_end(sight->direct))
                         return true;
                 client_relax();
         }
@@ -173,7 +179,9 @@ static int64_t client_visit(gpuq_client *client, int64_t lost_us) {
 /* Return: 0, or -EINTR. */
 static int client_lead(gpuq_client *client, int64_t deadline_us, const uint32_t *word,
                        uint32_t value) {
-        const ClientSight sight = {client->wire, word, value};
+        /* Who waits for one job is not kept awake by the ends of others. */
+        const ClientSight sight = {client->wire, word, value,
+                                   word || !direct_has_jobs(client) ? NULL : &client->direct};
         bool out = client_wants_out(client);
         struct pollfd fds[WAIT_N_FDS] = {
                 {.fd = client->wire ? wire_fd(client->wire) : -1,

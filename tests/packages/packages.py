@@ -51,7 +51,9 @@ def use_cpu(machine, more=""):
 
 
 def apt(machine, *words):
-    machine.run("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "--yes", "--no-install-recommends", *words)
+    """Nobody is there to be asked, so a file of /etc that was changed stays as it is."""
+    machine.run("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "--yes", "--no-install-recommends",
+                "--option", "Dpkg::Options::=--force-confold", *words)
 
 
 def install(machine, folder, inside="/opt/packages"):

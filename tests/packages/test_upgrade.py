@@ -89,7 +89,10 @@ def test_an_upgrade_under_load_loses_nothing(older):
 
     new_rows = rows(older)
     for number, row in old_rows.items():
-        assert row == {key: new_rows[number][key] for key in row}, "the history of the older gpuqd is another"
+        # Of each time there is one in a row; older versions told it to about 10 % alone.
+        told = {key: value for key, value in row.items() if key not in ("waited_each_us", "ran_each_us")}
+        assert told == {key: new_rows[number][key] for key in told}, "the history of the older gpuqd is another"
+        assert new_rows[number]["ran_each_us"]["median"] == row["ran_us"]
     assert all(n_ended(older, 0)[uid] >= counts[uid] >= 10 for uid in USERS), "jobs of the history are gone"
     assert document(older, "status")["history_lost"] == 0 and not document(older, "status")["history_problem"]
 

@@ -139,6 +139,21 @@ def test_each_part_has_its_user_and_no_right_too_many(machine):
         assert processes.bounding_set(pid) == 0
 
 
+def test_a_spare_keeps_what_it_needs_to_become_its_user_and_nothing_then(machine):
+    machine.write("/opt/gpuq/etc/gpuq/gpuqd.conf.d/more.conf", "[gpuqd]\nspare_workers = 1\n")
+    until(lambda: status_exit(machine) == 0, "a device")
+
+    def spares():
+        return {worker["pid"] for worker in json.loads(machine.run("gpuq", "status", "--json"))["workers"] if worker["state"] == "spare"}
+    (spare,) = until(spares, "a spare worker")
+    (pid,) = [pid for pid in members(machine, "gpuqd-worker") if processes.number_inside(pid) == str(spare)]
+    assert "\nCapPrm:\t00000000000000c0\n" in pathlib.Path(f"/proc/{pid}/status").read_text()  # setgid, setuid
+    assert processes.bounding_set(pid) == 0
+    run_job(machine)
+    assert processes.uid(pid) == USER and processes.bounding_set(pid) == 0
+    assert "\nCapPrm:\t0000000000000000\n" in pathlib.Path(f"/proc/{pid}/status").read_text()
+
+
 def can_read_kernel_log():
     try:
         os.close(os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK))

@@ -15,7 +15,7 @@ import pytest
 from harness import place, processes
 from harness.machine import Machine
 from harness.patience import until
-from packages import NAMES, NEXT, PACKAGES, REASON, USERS, apt, at_work, daemon_pid, document, install, n_ended, upgrade, use_cpu, version
+from packages import NAMES, NEXT, PACKAGES, REASON, USERS, apt, at_work, daemon_pid, install, n_ended, upgrade, use_cpu, version
 
 pytestmark = [pytest.mark.cpu, pytest.mark.timeout(600), pytest.mark.skipif(REASON is not None, reason=str(REASON))]
 

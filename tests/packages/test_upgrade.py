@@ -5,6 +5,7 @@ older gpuqd wrote to disk and left with systemd is read by the present one, and 
 import contextlib
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -86,6 +87,9 @@ def test_an_upgrade_under_load_loses_nothing(older):
         go_on(10)
     assert version(older, "gpuqd") == before[0] + NEXT and daemon_pid(older) != before[1]
     assert older.show("gpuqd.service", "Result") == "success"
+
+    n_kept = [int(n) for n in re.findall(r"took over after \S+ s: (\d+) sessions may reconnect", older.log())]
+    assert n_kept[-1] >= 2 * len(USERS), "the sessions of the older gpuqd were not taken over"
 
     new_rows = rows(older)
     for number, row in old_rows.items():

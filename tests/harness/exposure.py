@@ -165,7 +165,7 @@ def _is_device(path):
 
 
 def openable_devices(pid):
-    """Of those below /dev that it sees and that may be opened by everybody, or by its user."""
+    """Of the devices below /dev that it sees, those that it may open."""
     root = pathlib.Path(f"/proc/{pid}/root")
     nodes = ["/" + str(path.relative_to(root)) for path in (root / "dev").rglob("*") if _is_device(path)]
     assert "/dev/ptmx" in nodes
@@ -181,10 +181,10 @@ def openable_devices(pid):
 
 
 def devices(pid, programs):
-    """Also of no use is a device that another process opened for it."""
+    """Nothing, unless it can neither open a device nor send requests to one that another process opened for it."""
     if openable_devices(pid) or lets_through(programs, IOCTL, 0, UVM_INITIALIZE) or lets_through(programs, IOCTL, 0, RM_ALLOC):
         return []
-    return ["DeviceAllow=", "PrivateDevices=yes"]
+    return ["PrivateDevices=yes"]
 
 
 def has_landlock():

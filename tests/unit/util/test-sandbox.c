@@ -197,7 +197,7 @@ static int wrong_in_supervisor(void) {
 
         n_wrong += count_allowed(other_users, ARRAY_SIZE(other_users));
         n_wrong += count_allowed(device_requests, ARRAY_SIZE(device_requests));
-        n_wrong += ioctl(STDIN_FILENO, FIOCLEX) < 0;
+        n_wrong += ioctl(STDERR_FILENO, FIOCLEX) < 0;
         if (!SANDBOX_IS_SANITIZED)
                 n_wrong += count_allowed(processes, ARRAY_SIZE(processes));
         return n_wrong;

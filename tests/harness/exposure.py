@@ -166,6 +166,7 @@ def _is_device(path):
 
 def openable_devices(pid):
     """Of the devices below /dev that it sees, those that it may open."""
+    assert processes.uid(pid), "root could open what acts when it is opened, such as a watchdog"
     root = pathlib.Path(f"/proc/{pid}/root")
     nodes = ["/" + str(path.relative_to(root)) for path in (root / "dev").rglob("*") if _is_device(path)]
     assert "/dev/ptmx" in nodes

@@ -271,6 +271,38 @@ static int status_write_user_counters(const StatusText *text) {
         return status_table(text, table);
 }
 
+/* ---- jobs of Slurm -------------------------------------------------------------- */
+
+static void status_slurm_row(Table *table, const gpuq_status *status,
+                             const gpuq_slurm_job_status *job) {
+        table_row(table, TABLE_PLAIN);
+        table_cell(table, "%u", job->number);
+        table_cell(table, "%s", status_user(status, job->uid));
+        table_cell(table, "%s", *job->account ? job->account : "-");
+        table_cell(table, "%g", job->weight);
+        table_cell(table, "%u", job->clients);
+}
+
+/* Most machines have no Slurm. */
+static int status_write_slurm_jobs(const StatusText *text) {
+        static const TableColumn columns[] = {
+                {"SLURM JOB", .right = true}, {"USER", .shorten = true},
+                {"ACCOUNT", .shorten = true}, {"USER'S WEIGHT", .right = true},
+                {"CLIENTS", .right = true},
+        };
+        _cleanup_(table_freep) Table *table = NULL;
+        int r;
+
+        if (!text->status->n_slurm_jobs)
+                return 0;
+        r = table_new(columns, ARRAY_SIZE(columns), true, &table);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < text->status->n_slurm_jobs; i++)
+                status_slurm_row(table, text->status, &text->status->slurm_jobs[i]);
+        return status_table(text, table);
+}
+
 /* ---- limits --------------------------------------------------------------------- */
 
 static void limit_row(Table *table, const gpuq_user_limit *limit, const char *user) {
@@ -336,6 +368,7 @@ int status_write(FILE *stream, const gpuq_status *status, bool is_verbose, size_
                 status_write_device_counters,
                 status_write_workers,
                 status_write_user_counters,
+                status_write_slurm_jobs,
         };
         StatusText text = {.stream = stream, .status = status, .width = width};
         int r;

@@ -141,6 +141,21 @@ static void status_json_limits(struct json_object *document, const gpuq_status *
         }
 }
 
+static void status_json_slurm_jobs(struct json_object *document, const gpuq_status *status) {
+        struct json_object *array = json_array(document, "slurm_jobs");
+
+        for (size_t i = 0; i < status->n_slurm_jobs; i++) {
+                const gpuq_slurm_job_status *job = &status->slurm_jobs[i];
+                struct json_object *object = json_array_object(array);
+
+                json_number(object, "number", job->number);
+                json_number(object, "uid", job->uid);
+                json_text(object, "account", *job->account ? job->account : NULL);
+                json_real(object, "weight", job->weight);
+                json_number(object, "clients", job->clients);
+        }
+}
+
 static void status_print_json(const gpuq_status *status) {
         struct json_object *document = json_document();
 
@@ -159,6 +174,7 @@ static void status_print_json(const gpuq_status *status) {
         status_json_users(document, status);
         json_number(document, "uid", status->uid);
         status_json_limits(document, status);
+        status_json_slurm_jobs(document, status);
         json_print(document);
 }
 
@@ -200,8 +216,8 @@ const Verb verb_status = {
         .name = "status",
         .arguments = "[OPTION...]",
         .summary = "show the devices, the users with their share, and your limits",
-        .help = "      --verbose          show also workers, counters, and the limits of other "
-                "users\n",
+        .help = "      --verbose          show also workers, counters, jobs of Slurm, and the "
+                "limits of other users\n",
         .shorts = "",
         .options = status_options,
         .run = status_run,

@@ -837,6 +837,15 @@ typedef struct gpuq_user_limit {
                         * there is of it; UINT64_MAX: no end */
 } gpuq_user_limit;
 
+/* A job of Slurm that connected clients belong to. */
+typedef struct gpuq_slurm_job_status {
+        uint32_t number;
+        uint32_t uid;
+        const char *account; /* "": not known */
+        double weight;       /* of the user, for all of the user's jobs together */
+        unsigned clients;    /* connections */
+} gpuq_slurm_job_status;
+
 typedef struct gpuq_status {
         const char *daemon, *driver, *driver_version, *state;
         gpuq_device_status *devices;
@@ -851,6 +860,8 @@ typedef struct gpuq_status {
         uint32_t uid;                /* of the calling process */
         gpuq_user_limit *limits;     /* of that user; for root and the admin group of all users */
         size_t n_limits;
+        gpuq_slurm_job_status *slurm_jobs; /* of the same users */
+        size_t n_slurm_jobs;
 } gpuq_status;
 
 typedef struct gpuq_queue_entry {

@@ -59,12 +59,10 @@ static void main_print_footprint(const Config *config) {
                 printf("  %10s  %s%s%s%s\n", main_bytes(lines[i].n_bytes).text, lines[i].what,
                        lines[i].key ? " (" : "", lines[i].key ? lines[i].key : "",
                        lines[i].key ? ")" : "");
-        for (const ConfigUser *user = config->sections.users; user; user = user->next)
-                printf("  [user %s]: %s\n", user->name,
-                       main_bytes(footprint_sum(&user->limits)).text);
-        for (const ConfigUser *class = config->sections.classes; class; class = class->next)
-                printf("  [class %s]: %s\n", class->name,
-                       main_bytes(footprint_sum(&class->limits)).text);
+        for (ConfigKind kind = 0; kind < CONFIG_SLURM; kind++) /* whose sections have no limits */
+                for (const ConfigUser *user = config->sections[kind]; user; user = user->next)
+                        printf("  [%s %s]: %s\n", config_kinds[kind], user->name,
+                               main_bytes(footprint_sum(&user->limits)).text);
 }
 
 static bool main_check_names(const Config *config) {

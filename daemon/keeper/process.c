@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "util/bounds.h"
 #include "util/macro.h"
 
 #define PROCESS_FIRST_FD 3
@@ -137,6 +139,25 @@ static void child_end_with(pid_t parent) {
                 _exit(127);
 }
 
+/*
+ * Once no program can give new privileges, nothing needs the bounding set, except for a spare, which changes
+ * its user itself. A worker of a gpuqd without no_new_privs may start nvidia-modprobe, which is setuid.
+ */
+static void child_drop_bounds(const ProcessPlan *plan) {
+        uint64_t kept =
+                plan->may_change_user ? 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_SETPCAP : 0;
+        int r;
+
+        if (!plan->identity && !plan->may_change_user)
+                return;
+        if (!plan->no_new_privs && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+                return;
+        r = bounds_drop(kept);
+        errno = -r;
+        if (r < 0 && r != -EPERM) /* a container's, or a unit's, may lack CAP_SETPCAP */
+                child_fail("drop capabilities");
+}
+
 static void child_become(const Identity *identity) {
         if (!identity)
                 return;
@@ -174,6 +195,7 @@ static _Noreturn void child_run(ProcessMake make, const void *what, const int *f
         umask(077);
         if (chdir("/") < 0)
                 child_fail("change to /");
+        child_drop_bounds(&plan);
         child_become(plan.identity);
         if (!plan.may_raise)
                 child_limit_nice();

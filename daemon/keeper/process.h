@@ -32,8 +32,9 @@ typedef struct ProcessPlan {
         Words env;
         Identity *identity; /* NULL: as we are */
         bool no_new_privs;
-        bool may_raise; /* its priority, as far as we may: it runs no code of users */
-        int output;     /* becomes its standard output and error; 0: it has ours */
+        bool may_change_user; /* later, by itself */
+        bool may_raise;       /* its priority, as far as we may: it runs no code of users */
+        int output;           /* becomes its standard output and error; 0: it has ours */
 } ProcessPlan;
 
 /*

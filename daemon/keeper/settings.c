@@ -34,10 +34,10 @@ void settings_warn(const Config *config) {
         if (!config->isolation_shared)
                 return;
         is_told = settings_warn_sms(&config->limits, "gpuqd", "");
-        for (section = config->sections.users; section && !is_told; section = section->next)
-                is_told = settings_warn_sms(&section->limits, "user", section->name);
-        for (section = config->sections.classes; section && !is_told; section = section->next)
-                is_told = settings_warn_sms(&section->limits, "class", section->name);
+        for (ConfigKind kind = 0; kind < _CONFIG_KIND_N; kind++)
+                for (section = config->sections[kind]; section && !is_told; section = section->next)
+                        is_told = settings_warn_sms(&section->limits, config_kinds[kind],
+                                                    section->name);
 }
 
 int settings_init(Settings *settings, Options *options, Config *config) {

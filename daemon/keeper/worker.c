@@ -253,6 +253,7 @@ static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
 
         worker_make_args(&plan->argv, config, message, cache ? cache : "");
         worker_make_env(&plan->env, start->workers, no_mps);
+        plan->may_change_user = message->spare && !start->workers->is_private;
         plan->output = start->output;
         plan->may_raise = strcmp(driver_choose(config->device), "gpu") == 0 && !message->probe;
         return asprintf(&plan->path, "%s/gpuqd-worker", start->workers->libexec) < 0 ? -ENOMEM : 0;

@@ -85,8 +85,21 @@ static void section_compare_key(Changes *changes, const char *kind, const Config
                 changes_add_key(changes, kind, to->name, key->name, before, after);
 }
 
-static void sections_compare(Changes *changes, const char *kind, const Config *old,
-                             ConfigUser *olds, const Config *config, ConfigUser *sections) {
+/* The first class that matches applies. */
+static void classes_compare_order(Changes *changes, const ConfigUser *olds,
+                                  const ConfigUser *classes) {
+        for (; olds && classes; olds = olds->next, classes = classes->next)
+                if (strcmp(olds->name, classes->name) != 0) {
+                        changes_add(changes, NULL, NULL, "order of the classes");
+                        return;
+                }
+}
+
+static void sections_compare(Changes *changes, ConfigKind number, const Config *old,
+                             const Config *config) {
+        ConfigUser *olds = old->sections[number], *sections = config->sections[number];
+        const char *kind = config_kinds[number];
+        size_t n_before = changes->n;
         const ConfigKey *key;
 
         for (ConfigUser *to = sections; to; to = to->next) {
@@ -105,15 +118,8 @@ static void sections_compare(Changes *changes, const char *kind, const Config *o
         for (ConfigUser *from = olds; from; from = from->next)
                 if (!section_find(sections, from->name))
                         changes_add(changes, kind, from->name, "removed");
-}
-
-/* The first class that matches applies. */
-static void classes_compare_order(Changes *changes, ConfigUser *olds, ConfigUser *classes) {
-        for (; olds && classes; olds = olds->next, classes = classes->next)
-                if (strcmp(olds->name, classes->name) != 0) {
-                        changes_add(changes, NULL, NULL, "order of the classes");
-                        return;
-                }
+        if (number == CONFIG_CLASSES && changes->n == n_before)
+                classes_compare_order(changes, olds, sections);
 }
 
 /* ---- the whole ------------------------------------------------------------- */
@@ -139,7 +145,7 @@ int config_describe_changes(const Config *old, const Config *config, char **ret_
         const ConfigKey *key;
         Changes changes;
         char *text = NULL;
-        size_t n_text, n;
+        size_t n_text;
         int r;
 
         r = changes_open(&changes, &text, &n_text);
@@ -152,15 +158,8 @@ int config_describe_changes(const Config *old, const Config *config, char **ret_
                                 (const char *)config + key->offset, &before, &after))
                         changes_add_key(&changes, NULL, NULL, key->name, before, after);
         }
-        sections_compare(&changes, "user", old, old->sections.users, config,
-                         config->sections.users);
-        n = changes.n;
-        sections_compare(&changes, "class", old, old->sections.classes, config,
-                         config->sections.classes);
-        if (changes.n == n)
-                classes_compare_order(&changes, old->sections.classes, config->sections.classes);
-        sections_compare(&changes, "slurm", old, old->sections.slurm, config,
-                         config->sections.slurm);
+        for (ConfigKind kind = 0; kind < _CONFIG_KIND_N; kind++)
+                sections_compare(&changes, kind, old, config);
         return changes_close(&changes, &text, ret_text);
 }
 

@@ -85,85 +85,68 @@ static const char *section_name(const char *section, const char *kind) {
         return *section ? section : NULL;
 }
 
-static const char *section_user(const char *section) {
-        return section_name(section, "user");
-}
+/* Of "KIND NAME". Return: _CONFIG_KIND_N: it is [gpuqd], or wrong. */
+static ConfigKind section_kind(const char *section, const char **ret_name) {
+        ConfigKind kind = 0;
 
-static const char *section_class(const char *section) {
-        return section_name(section, "class");
-}
-
-static const char *section_slurm(const char *section) {
-        return section_name(section, "slurm");
-}
-
-static bool section_has_limits(const char *section) {
-        return section_user(section) || section_class(section) || section_slurm(section);
+        while (kind < _CONFIG_KIND_N && !(*ret_name = section_name(section, config_kinds[kind])))
+                kind++;
+        return kind;
 }
 
 static bool section_is_right(const char *section) {
-        const char *name =
-                section_user(section) ?: section_class(section) ?: section_slurm(section);
+        const char *name;
 
-        if (name)
+        if (section_kind(section, &name) < _CONFIG_KIND_N)
                 return strlen(name) <= CONFIG_NAME_MAX && !strpbrk(name, " \t");
         return strcmp(section, "gpuqd") == 0;
 }
 
-/* Return: NULL: out of memory. */
-static ConfigUser *parser_section(Parser *parser, const char *section) {
-        if (section_user(section))
-                return config_add_user(parser->config, section_user(section));
-        if (section_class(section))
-                return config_add_class(parser->config, section_class(section));
-        return config_add_slurm(parser->config, section_slurm(section));
-}
-
 /* Where the key's value goes; NULL: out of memory. */
-static void *parser_place(Parser *parser, const char *section, const ConfigKey *key) {
+static void *parser_place(Parser *parser, ConfigKind kind, const char *name, const ConfigKey *key) {
         ConfigUser *place;
 
-        if (!section_has_limits(section))
+        if (kind == _CONFIG_KIND_N)
                 return (char *)parser->config + key->offset;
 
-        place = parser_section(parser, section);
+        place = config_add(parser->config, kind, name);
         if (!place)
                 return NULL;
         return key == config_key_group() ? (void *)&place->group
                                          : config_key_user_place(key, place);
 }
 
-static const ConfigKey *section_find_key(const char *section, const char *name) {
-        if (section_class(section) && strcmp(name, config_key_group()->name) == 0)
+static const ConfigKey *section_find_key(ConfigKind kind, const char *name) {
+        if (kind == CONFIG_CLASSES && strcmp(name, config_key_group()->name) == 0)
                 return config_key_group();
-        if (section_slurm(section) && strcmp(name, "weight") != 0)
+        if (kind == CONFIG_SLURM && strcmp(name, "weight") != 0)
                 return NULL;
-        return config_key_find(name, section_has_limits(section));
+        return config_key_find(name, kind < _CONFIG_KIND_N);
 }
 
-static void parser_fail_key(Parser *parser, const char *section, const char *name) {
-        _cleanup_(freep) char *names = section_slurm(section)
-                                               ? strdup("weight")
-                                               : config_key_names(section_has_limits(section));
-        const char *where = section_user(section)    ? " in a [user NAME] section"
-                            : section_class(section) ? " in a [class NAME] section"
-                            : section_slurm(section) ? " in a [slurm NAME] section"
-                                                     : "";
+static void parser_fail_key(Parser *parser, ConfigKind kind, const char *name) {
+        _cleanup_(freep) char *names =
+                kind == CONFIG_SLURM ? strdup("weight") : config_key_names(kind < _CONFIG_KIND_N);
+        char where[48] = "";
 
+        if (kind < _CONFIG_KIND_N)
+                snprintf(where, sizeof(where), " in a [%s NAME] section", config_kinds[kind]);
         parser_fail(parser, "unknown key %s%s; allowed: %s%s", name, where,
-                    section_class(section) ? "group, " : "", names ? names : "");
+                    kind == CONFIG_CLASSES ? "group, " : "", names ? names : "");
 }
 
-static int parser_assign(Parser *parser, const char *section, const char *name, const char *value) {
-        const ConfigKey *key = section_find_key(section, name);
+/* @of: the section's name */
+static int parser_assign(Parser *parser, ConfigKind kind, const char *of, const char *name,
+                         const char *value) {
+        const ConfigKey *key = section_find_key(kind, name);
         void *place;
 
         if (!key) {
-                parser_fail_key(parser, section, name);
+                parser_fail_key(parser, kind, name);
                 return -EINVAL;
         }
 
-        place = parser_place(parser, section, key);
+        place = parser_place(parser, kind, of, key);
         if (!place)
                 return -ENOMEM;
         if (!config_key_parse(key, value, place)) {
@@ -227,6 +210,8 @@ static char *parser_read_line(char *buffer, int n_buffer, void *stream) {
 static int parser_on_value(void *userdata, const char *section, const char *name,
                            const char *value) {
         Parser *parser = userdata;
+        ConfigKind kind;
+        const char *of;
 
         if (parser->error)
                 return 0;
@@ -236,9 +221,10 @@ static int parser_on_value(void *userdata, const char *section, const char *name
                             name);
                 return 0;
         }
-        if ((section_has_limits(section) ? PASS_USERS : PASS_GPUQD) != parser->pass)
+        kind = section_kind(section, &of);
+        if ((kind < _CONFIG_KIND_N ? PASS_USERS : PASS_GPUQD) != parser->pass)
                 return 1;
-        return parser_assign(parser, section, name, value) == 0;
+        return parser_assign(parser, kind, of, name, value) == 0;
 }
 
 /* The whole text; the caller's. */
@@ -354,7 +340,8 @@ static int config_parse_settings(Config *config, char *const *settings, char **r
                         break;
                 }
                 *value = '\0';
-                r = parser_assign(&parser, "gpuqd", config_trim(name), config_trim(value + 1));
+                r = parser_assign(&parser, _CONFIG_KIND_N, NULL, config_trim(name),
+                                  config_trim(value + 1));
         }
 
         if (parser.error)
@@ -388,7 +375,7 @@ static int config_parse_slurm(Config *config, char **ret_error) {
 }
 
 static int config_check_classes(const Config *config, const char *path, char **ret_error) {
-        const ConfigUser *class = config->sections.classes;
+        const ConfigUser *class = config->sections[CONFIG_CLASSES];
 
         while (class && class->group)
                 class = class->next;

@@ -78,11 +78,12 @@ _printf_(4, 5) static int names_add(ConfigNames *names, bool is_user, const char
 static int names_add_sections(ConfigNames *names, const Config *config) {
         int r = 0;
 
-        for (const ConfigUser *class = config->sections.classes; class && r == 0;
+        for (const ConfigUser *class = config->sections[CONFIG_CLASSES]; class && r == 0;
              class = class->next)
                 r = names_add(names, false, class->group, "[class %s], group = %s", class->name,
                               class->group);
-        for (const ConfigUser *user = config->sections.users; user && r == 0; user = user->next)
+        for (const ConfigUser *user = config->sections[CONFIG_USERS]; user && r == 0;
+             user = user->next)
                 if (user->name[strspn(user->name, "0123456789")] != '\0') /* not a uid */
                         r = names_add(names, true, user->name, "[user %s]", user->name);
         return r;
@@ -227,7 +228,7 @@ int config_names_apply(const ConfigNames *names, Config *config) {
         ConfigAdmission *admission = &config->admission;
         bool is_unknown = false;
 
-        for (ConfigUser *class = config->sections.classes; class; class = class->next)
+        for (ConfigUser *class = config->sections[CONFIG_CLASSES]; class; class = class->next)
                 class->gid = names_gid(names, class->group, strlen(class->group), &is_unknown);
         admission->is_unknown = false;
         admission->admins = (gid_t)-1;

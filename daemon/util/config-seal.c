@@ -18,10 +18,6 @@
 #include "util/macro.h"
 #include "util/write_all.h"
 
-#define SEAL_USER  "user" /* no keys' names */
-#define SEAL_CLASS "class"
-#define SEAL_SLURM "slurm"
-
 DEFINE_CLEANUP(Config, config_free)
 
 /* ---- write ----------------------------------------------------------------- */
@@ -81,13 +77,12 @@ static int seal_put_config(FILE *stream, const Config *config) {
                 if (r < 0)
                         return r;
         }
-        r = seal_put_sections(stream, SEAL_USER, config->sections.users);
-        if (r < 0)
-                return r;
-        r = seal_put_sections(stream, SEAL_CLASS, config->sections.classes);
-        if (r < 0)
-                return r;
-        return seal_put_sections(stream, SEAL_SLURM, config->sections.slurm);
+        for (ConfigKind kind = 0; kind < _CONFIG_KIND_N; kind++) {
+                r = seal_put_sections(stream, config_kinds[kind], config->sections[kind]);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 int config_seal(const Config *config, int *ret_fd) {
@@ -163,18 +158,15 @@ static int unseal_key(Config *config, ConfigUser *user, const char *name, const 
         return config_key_parse(key, value, place) ? 0 : -EINVAL;
 }
 
-/* Return: whether the name begins a section. */
+/* Return: whether the name begins a section: no key has that of a kind. */
 static bool unseal_section(Config *config, const char *name, const char *value,
                            ConfigUser **ret_section) {
-        if (strcmp(name, SEAL_USER) == 0)
-                *ret_section = config_add_user(config, value);
-        else if (strcmp(name, SEAL_CLASS) == 0)
-                *ret_section = config_add_class(config, value);
-        else if (strcmp(name, SEAL_SLURM) == 0)
-                *ret_section = config_add_slurm(config, value);
-        else
-                return false;
-        return true;
+        for (ConfigKind kind = 0; kind < _CONFIG_KIND_N; kind++)
+                if (strcmp(name, config_kinds[kind]) == 0) {
+                        *ret_section = config_add(config, kind, value);
+                        return true;
+                }
+        return false;
 }
 
 static int unseal_pairs(Config *config, const char *text, const char *end) {

@@ -8,6 +8,12 @@
 #include "util/macro.h"
 #include "util/names.h"
 
+const char *const config_kinds[_CONFIG_KIND_N] = {
+        [CONFIG_USERS] = "user",
+        [CONFIG_CLASSES] = "class",
+        [CONFIG_SLURM] = "slurm",
+};
+
 static ConfigUser *config_free_section(ConfigUser *section) {
         if (!section)
                 return NULL;
@@ -18,8 +24,8 @@ static ConfigUser *config_free_section(ConfigUser *section) {
         return NULL;
 }
 
-static ConfigUser *config_add(ConfigUser **sections, const ConfigLimits *limits, const char *name) {
-        ConfigUser *section, **end = sections;
+ConfigUser *config_add(Config *config, ConfigKind kind, const char *name) {
+        ConfigUser *section, **end = &config->sections[kind];
 
         for (; *end; end = &(*end)->next)
                 if (strcmp((*end)->name, name) == 0)
@@ -33,7 +39,7 @@ static ConfigUser *config_add(ConfigUser **sections, const ConfigLimits *limits,
                 return config_free_section(section);
 
         section->gid = (gid_t)-1;
-        section->limits = *limits;
+        section->limits = config->limits;
         *end = section;
         return section;
 }
@@ -51,18 +57,6 @@ const char *config_devices_text(uint64_t devices, char text[static CONFIG_DEVICE
         return text;
 }
 
-ConfigUser *config_add_user(Config *config, const char *name) {
-        return config_add(&config->sections.users, &config->limits, name);
-}
-
-ConfigUser *config_add_class(Config *config, const char *name) {
-        return config_add(&config->sections.classes, &config->limits, name);
-}
-
-ConfigUser *config_add_slurm(Config *config, const char *name) {
-        return config_add(&config->sections.slurm, &config->limits, name);
-}
-
 static void config_free_sections(ConfigUser *section) {
         while (section) {
                 ConfigUser *next = section->next;
@@ -76,9 +70,8 @@ Config *config_free(Config *config) {
         if (!config)
                 return NULL;
 
-        config_free_sections(config->sections.users);
-        config_free_sections(config->sections.classes);
-        config_free_sections(config->sections.slurm);
+        for (ConfigKind kind = 0; kind < _CONFIG_KIND_N; kind++)
+                config_free_sections(config->sections[kind]);
         free(config->cpu.broken);
         free(config->cache_dir);
         free(config->state_dir);
@@ -117,11 +110,11 @@ const ConfigLimits *config_limits(const Config *config, const char *name, uid_t 
 
 const ConfigLimits *config_limits_in(const Config *config, const char *name, uid_t uid,
                                      const gid_t *groups, size_t n_groups) {
-        const ConfigUser *user = config_find_user(config->sections.users, name, uid);
+        const ConfigUser *user = config_find_user(config->sections[CONFIG_USERS], name, uid);
 
         if (user)
                 return &user->limits;
-        for (const ConfigUser *class = config->sections.classes; class; class = class->next)
+        for (const ConfigUser *class = config->sections[CONFIG_CLASSES]; class; class = class->next)
                 if (config_class_has(class, groups, n_groups))
                         return &class->limits;
         return &config->limits;
@@ -129,7 +122,7 @@ const ConfigLimits *config_limits_in(const Config *config, const char *name, uid
 
 double config_weight(const Config *config, const ConfigLimits *limits, const char *name,
                      uid_t uid) {
-        const ConfigUser *user = config_find_user(config->sections.slurm, name, uid);
+        const ConfigUser *user = config_find_user(config->sections[CONFIG_SLURM], name, uid);
 
         return user ? user->limits.weight : limits->weight;
 }

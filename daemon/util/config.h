@@ -73,11 +73,15 @@ typedef struct ConfigKeep {
         unsigned history_days; /* 0: no history */
 } ConfigKeep;
 
-typedef struct ConfigSections {
-        ConfigUser *users;
-        ConfigUser *classes; /* in the order of the files */
-        ConfigUser *slurm;   /* users with jobs of Slurm here; only the weight counts */
-} ConfigSections;
+/* Of sections: the first word of [KIND NAME], config_kinds[] */
+typedef enum ConfigKind {
+        CONFIG_USERS,
+        CONFIG_CLASSES, /* in the order of the files */
+        CONFIG_SLURM,   /* users with jobs of Slurm here; only the weight counts */
+        _CONFIG_KIND_N,
+} ConfigKind;
+
+extern const char *const config_kinds[_CONFIG_KIND_N];
 
 typedef struct Config {
         char *socket;          /* path */
@@ -114,7 +118,7 @@ typedef struct Config {
         ConfigKeep keep;
         uint64_t arenas_bytes; /* host memory in arenas of all users together */
         ConfigLimits limits;   /* for users without a section */
-        ConfigSections sections;
+        ConfigUser *sections[_CONFIG_KIND_N];
 } Config;
 
 #define CONFIG_DEVICES_MAX  64u  /* devices that a list may name */
@@ -122,13 +126,8 @@ typedef struct Config {
 
 /** config_devices_text() - a mask of devices as gpuqd.conf has it. Return: @text. */
 const char *config_devices_text(uint64_t devices, char text[static CONFIG_DEVICES_TEXT]);
-/** config_add_user() - the section of this name; a new one has the limits of [gpuqd]. Return:
- * NULL: out of memory. */
-ConfigUser *config_add_user(Config *config, const char *name);
-/** config_add_class() - as config_add_user(), of classes. */
-ConfigUser *config_add_class(Config *config, const char *name);
-/** config_add_slurm() - as config_add_user(), of users with jobs of Slurm on this machine. */
-ConfigUser *config_add_slurm(Config *config, const char *name);
+/** config_add() - the section of this name; a new one has the limits of [gpuqd]. Return: NULL: out of memory. */
+ConfigUser *config_add(Config *config, ConfigKind kind, const char *name);
 /** config_free() - NULL is fine. Return: NULL. */
 Config *config_free(Config *config);
 /** config_limits() - those that [gpuqd] or its own section give a user, by name (NULL if nameless) or uid. Never NULL. */

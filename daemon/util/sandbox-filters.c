@@ -15,6 +15,7 @@
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,7 +42,10 @@ static const char *const for_all[] = {
         /* the machine itself */
         "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
         "swapon", "swapoff", "acct", "quotactl", "iopl", "ioperm", "settimeofday", "clock_settime",
-        "sethostname", "setdomainname"};
+        "sethostname", "setdomainname", "adjtimex", "clock_adjtime", "quotactl_fd", "nfsservctl",
+        "_sysctl", "vhangup", "fanotify_init", "fanotify_mark",
+        /* rights: workers have their folders from the keeper, and nothing here makes files another's */
+        "capset", "chown", "chown32", "fchown", "fchown32", "fchownat", "lchown", "lchown32"};
 static const char *const other_users[] = {
         "setuid",     "setgid",      "setreuid",    "setregid",    "setresuid",  "setresgid",
         "setgroups",  "setfsuid",    "setfsgid",    "setuid32",    "setgid32",   "setreuid32",
@@ -103,6 +107,24 @@ static int sandbox_refuse_tracing(scmp_filter_ctx filter) {
                                  SCMP_A0(SCMP_CMP_NE, SANDBOX_AS_IT_IS));
 }
 
+/*
+ * Memory of NVIDIA's devices is held by descriptors of their device nodes. Terminals' requests stay,
+ * among which are those of any descriptor (FIONBIO, FIOCLEX), but not those that act as its user.
+ */
+static int sandbox_refuse_device_requests(scmp_filter_ctx filter) {
+        const struct scmp_arg_cmp refused[] = {
+                SCMP_A1(SCMP_CMP_LT, TCGETS),
+                SCMP_A1(SCMP_CMP_EQ, TIOCSTI),
+                SCMP_A1(SCMP_CMP_EQ, TIOCLINUX),
+                SCMP_A1(SCMP_CMP_GT, FIOCLEX),
+        };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(refused); i++)
+                r = sandbox_refuse_if(filter, SCMP_SYS(ioctl), EPERM, refused[i]);
+        return r;
+}
+
 /* Threads stay allowed. */
 static int sandbox_refuse_processes(scmp_filter_ctx filter) {
         int r = sandbox_refuse_all(filter, processes, ARRAY_SIZE(processes));
@@ -123,6 +145,8 @@ static int sandbox_fill(scmp_filter_ctx filter, SandboxRole role) {
                 r = sandbox_refuse_sockets(filter);
         if (r == 0 && role != SANDBOX_SPARE)
                 r = sandbox_refuse_all(filter, other_users, ARRAY_SIZE(other_users));
+        if (r == 0 && role == SANDBOX_SUPERVISOR)
+                r = sandbox_refuse_device_requests(filter);
         if (r == 0 && !SANDBOX_IS_SANITIZED)
                 r = sandbox_refuse_tracing(filter);
         if (r == 0 && !SANDBOX_IS_SANITIZED && role == SANDBOX_SUPERVISOR)

@@ -12,8 +12,8 @@
  *
  * All processes give up: ptrace and the memory of other processes; descriptors of others (pidfd_getfd);
  * mounts, chroot and namespaces; keyrings, bpf, perf events, userfaultfd, io_uring, handles of files;
- * personality; modules, kexec, reboot, clocks and ports; sockets other than Unix, Internet and netlink.
- * The keeper has the filter of gpuqd.service only.
+ * personality; modules, kexec, reboot, clocks and ports; changes of capabilities and of the owners of files;
+ * sockets other than Unix, Internet and netlink. The keeper has the filter of gpuqd.service only.
  *
  * In builds with a sanitizer, ptrace, personality, and what starts a process stay allowed: leaks are
  * looked for by a traced process, and a report's symbols by another program.
@@ -32,7 +32,8 @@
 #endif
 
 typedef enum SandboxRole {
-        SANDBOX_SUPERVISOR, /* also starts no process and no program, and does not change its user */
+        SANDBOX_SUPERVISOR, /* also starts no process and no program, does not change its user, and has no
+                               ioctl() for devices */
         SANDBOX_WORKER, /* also does not change its user; it starts the compiler, which inherits */
         SANDBOX_SPARE,  /* may still become its user; SANDBOX_WORKER follows */
 } SandboxRole;
@@ -45,5 +46,14 @@ typedef enum SandboxRole {
  * Return: 0, or a negative errno: no call was given up, for example because the kernel has no seccomp.
  */
 int sandbox_enter(SandboxRole role);
+/**
+ * sandbox_close_devices() - no device node can be opened any more, but for null, zero, full and random ones (Landlock)
+ *
+ * For the calling thread and what it starts; also gives up new privileges. Open descriptors stay. What appears
+ * in the root folder later cannot be opened either, and no file can be moved to another folder.
+ *
+ * Return: 0; a negative errno: nothing was given up. -EOPNOTSUPP: the kernel has no Landlock.
+ */
+int sandbox_close_devices(void);
 
 #endif

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "util/bounds.h"
 #include "util/macro.h"
 
 /* Not libcap: this is its only call. */
@@ -24,6 +25,9 @@ int spare_limit_rights(void) {
 
         if (geteuid() != 0)
                 return 0;
+        /* Elsewhere libcuda may need a setuid program, see keeper/process.c. */
+        if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+                (void)bounds_drop(0);
         data[0].permitted = data[0].effective = 1u << CAP_SETUID | 1u << CAP_SETGID;
         return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
 }

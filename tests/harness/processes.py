@@ -86,14 +86,24 @@ def named(pid, wanted):
     return [child for child in descendants(pid) if name(child) == wanted]
 
 
-def n_filters(pid):
-    """Of system calls (seccomp). All of its threads have as many."""
+def _of_threads(pid, name):
+    """The word of /proc that all of its threads have."""
     found = set()
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):  # it may end meanwhile
-            found.add(int((task / "status").read_text().split("Seccomp_filters:")[1].split()[0]))
-    (number,) = found
-    return number
+            found.add((task / "status").read_text().split(f"{name}:")[1].split()[0])
+    (word,) = found
+    return word
+
+
+def n_filters(pid):
+    """Of system calls (seccomp)."""
+    return int(_of_threads(pid, "Seccomp_filters"))
+
+
+def bounding_set(pid):
+    """The capabilities that a program may have which it executes, a mask."""
+    return int(_of_threads(pid, "CapBnd"), 16)
 
 
 def is_users_worker(pid):

@@ -2,11 +2,13 @@
 """Clients in control groups that are named like those of Slurm, without a Slurm: what gpuqd makes of the job's number.
 With a real one: test_slurm.py."""
 
+import contextlib
 import json
 import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import tempfile
 
 import pytest
@@ -69,12 +71,18 @@ def documents(daemon, *arguments, **options):
 
 
 @pytest.fixture
-def source():
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-slurm-job-"))  # other than pytest's, users may read it
-    folder.chmod(0o755)
+def folder():
+    """Other than pytest's, users may read it."""
+    made = pathlib.Path(tempfile.mkdtemp(prefix="gpuq-slurm-job-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def source(folder):
     (folder / "basic.cu").write_text(kernels.BASIC)
-    yield folder / "basic.cu"
-    shutil.rmtree(folder)
+    return folder / "basic.cu"
 
 
 def detach_forever(daemon, group, source):
@@ -82,6 +90,22 @@ def detach_forever(daemon, group, source):
     ended = run(daemon, group, "run", "--detach", f"{source}:forever", "out:/dev/null:i4:1")
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.split()[-1]
+
+
+@contextlib.contextmanager
+def clients_of(daemon, groups):
+    """Processes in these groups that are connected, and do nothing."""
+    code = ("import os, sys, socket; connection = socket.socket(socket.AF_UNIX); open(sys.argv[1], 'w').write(str(os.getpid())); "
+            f"os.setresuid({UID}, {UID}, {UID}); connection.connect(sys.argv[2]); print(flush=True); sys.stdin.read()")
+    clients = [subprocess.Popen(["/usr/bin/python3", "-c", code, group / "cgroup.procs", daemon.socket],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE) for group in groups]
+    try:
+        for client in clients:
+            assert client.stdout.readline()
+        yield
+    finally:
+        for client in clients:
+            client.communicate()
 
 
 def queued(daemon):
@@ -136,6 +160,26 @@ def test_a_slurm_job_is_told_to_its_user_alone(service, slurm_job, source):
     assert service.run("cancel", "--slurm-job", 7).returncode == 0
     until(lambda: not queued(service), "it to end")
     assert "SLURM" not in service.run("queue").stdout
+
+
+def test_the_status_has_the_slurm_jobs_of_connected_clients(start_gpuqd, slurm_job, folder):
+    (folder / "account-7").write_text("physics\n")
+    (folder / "weights.conf").write_text(f"[slurm {UID}]\nweight = 3\n")
+    daemon = start_gpuqd(private=False, slurm_dir=folder)
+    assert documents(daemon, "status")["slurm_jobs"] == [] and "SLURM" not in daemon.run("status", "--verbose").stdout
+    with clients_of(daemon, [slurm_job(7), slurm_job(7), slurm_job(8)]):
+        wanted = {7: (UID, "physics", 3, 2), 8: (UID, None, 3, 1)}
+
+        def jobs(**options):
+            return {job["number"]: (job["uid"], job["account"], job["weight"], job["clients"])
+                    for job in documents(daemon, "status", **options)["slurm_jobs"]}
+        until(lambda: jobs() == wanted, "both jobs to be listed")
+        assert jobs(uid=UID) == wanted and jobs(uid=UID + 1) == {}
+        words = [line.split() for line in daemon.run("status", "--verbose").stdout.splitlines()]
+        at = next(n for n, line in enumerate(words) if line[:1] == ["SLURM"])
+        assert [line[0:1] + line[2:] for line in words[at + 1:at + 3]] == [["7", "physics", "3", "2"], ["8", "-", "3", "1"]]
+        assert "SLURM" not in daemon.run("status").stdout
+    until(lambda: documents(daemon, "status")["slurm_jobs"] == [], "no client of a job to be left")
 
 
 @pytest.mark.parametrize("arguments, words", [

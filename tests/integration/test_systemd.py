@@ -13,7 +13,7 @@ import urllib.request
 import numpy
 import pytest
 
-from harness import place, processes
+from harness import exposure, place, processes
 from harness.load import LoadInside
 from harness.machine import Machine, why_not
 from harness.messages import pb
@@ -129,13 +129,29 @@ def test_each_part_has_its_user_and_no_right_too_many(machine):
     assert processes.uid(only(machine, "gpuqd-supervisor")) == int(users["gpuq"])
     uids = {processes.uid(pid) for pid in workers(machine) if "--spare" not in processes.command(pid) or processes.uid(pid)}
     assert USER in uids <= {USER, int(users["gpuq-worker"])}  # a spare that has no user yet is root's
-    allowed = sum(1 << bit for bit in (5, 6, 7))  # kill, setgid, setuid
+    allowed = sum(1 << bit for bit in (5, 6, 7, 8))  # kill, setgid, setuid, setpcap
     assert capabilities(only(machine, "gpuqd")) == (allowed, True)
     assert capabilities(only(machine, "gpuqd-supervisor")) == (0, True)
     assert {capabilities(pid) for pid in workers(machine) if processes.uid(pid) == USER} == {(0, True)}
     n_of_unit = processes.n_filters(only(machine, "gpuqd"))
     for pid in only(machine, "gpuqd-supervisor"), *workers(machine):
         assert processes.n_filters(pid) > n_of_unit > 0
+        assert processes.bounding_set(pid) == 0
+
+
+def test_a_spare_keeps_what_it_needs_to_become_its_user_and_nothing_then(machine):
+    machine.write("/opt/gpuq/etc/gpuq/gpuqd.conf.d/more.conf", "[gpuqd]\nspare_workers = 1\n")
+    until(lambda: status_exit(machine) == 0, "a device")
+
+    def spares():
+        return {worker["pid"] for worker in json.loads(machine.run("gpuq", "status", "--json"))["workers"] if worker["state"] == "spare"}
+    (spare,) = until(spares, "a spare worker")
+    (pid,) = [pid for pid in members(machine, "gpuqd-worker") if processes.number_inside(pid) == str(spare)]
+    assert "\nCapPrm:\t00000000000000c0\n" in pathlib.Path(f"/proc/{pid}/status").read_text()  # setgid, setuid
+    assert processes.bounding_set(pid) == 0
+    run_job(machine)
+    assert processes.uid(pid) == USER and processes.bounding_set(pid) == 0
+    assert "\nCapPrm:\t0000000000000000\n" in pathlib.Path(f"/proc/{pid}/status").read_text()
 
 
 def can_read_kernel_log():
@@ -331,3 +347,43 @@ def test_no_unit_is_more_exposed_than_it_was(unit, most):
     """In tenths of what systemd-analyze says."""
     subprocess.run(["systemd-analyze", "security", "--offline=true", f"--threshold={most}",
                     place.STAGE / "lib" / "systemd" / "system" / unit], check=True, stdout=subprocess.DEVNULL)
+
+
+def unit_text():
+    return (place.STAGE / "lib" / "systemd" / "system" / "gpuqd.service").read_text()
+
+
+@pytest.fixture(scope="module")
+def no_filters():
+    """Why the filters of processes cannot be read here, or None."""
+    return exposure.why_not()
+
+
+@pytest.mark.parametrize("program, most", [("gpuqd-supervisor", 0.8), ("gpuqd-worker", 1.5)])
+def test_a_unit_with_what_each_process_has_would_score(machine, tmp_path, no_filters, program, most):
+    """systemd rates units. So this rates the unit that would give a process what it is seen to have, and no more."""
+    if no_filters:
+        pytest.skip(no_filters)
+    run_job(machine)
+    (pid,) = [pid for pid in members(machine, program) if program == "gpuqd-supervisor" or processes.uid(pid) == USER]
+    assert exposure.shares_namespaces(pid, only(machine, "gpuqd"))
+    score, costs = exposure.rate(exposure.equivalent(unit_text(), pid), tmp_path)
+    print(program, score, costs)
+    if program == "gpuqd-supervisor" and not exposure.has_landlock():
+        assert "PrivateDevices=" in costs
+        pytest.skip("this kernel has no Landlock, which closes devices to the supervisor")
+    assert score <= most, costs
+    run_job(machine)
+
+
+def test_an_equivalent_unit_claims_nothing_that_a_process_has_not(machine, tmp_path, no_filters):
+    """The keeper has no filter of its own: it scores what its unit does, and a process outside of any unit far more."""
+    if no_filters:
+        pytest.skip(no_filters)
+    run_job(machine)
+    keeper = exposure.system_calls(exposure.filters(only(machine, "gpuqd")))
+    assert "chown" in keeper[1].split() and "ptrace" not in keeper[1] and keeper[3] == "RestrictAddressFamilies=AF_UNIX"
+    nothing = exposure.system_calls([])
+    assert "ptrace" in nothing[1] and "AF_INET" in nothing[3] and "user" in nothing[4]
+    (worker,) = [pid for pid in members(machine, "gpuqd-worker") if processes.uid(pid) == USER]
+    assert "/dev/ptmx" in exposure.openable_devices(worker)

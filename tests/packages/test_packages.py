@@ -2,63 +2,24 @@
 """The packages in a minimal Debian with a systemd of its own: installed, used by two users, looked at and drained by an
 administrator, made a node of a Slurm cluster, upgraded under load, removed.
 
-No release has been made yet, so the upgrade is to the same files under a later version."""
+The upgrade is to the same files under a later version; test_upgrade.py has one from those of an earlier revision."""
 
-import collections
-import contextlib
 import json
-import os
-import pathlib
 import re
-import shutil
 import socket
 import subprocess
-import tempfile
 import urllib.request
 
 import pytest
 
 from harness import place, processes
-from harness.machine import Machine, why_not
+from harness.machine import Machine
 from harness.patience import until
+from packages import NAMES, NEXT, PACKAGES, REASON, USERS, apt, at_work, daemon_pid, install, n_ended, upgrade, use_cpu, version
 
-PACKAGES = pathlib.Path(os.environ.get("GPUQ_PACKAGES", "/nonexistent"))
-REASON = why_not() or (None if PACKAGES.is_dir() else "no packages were built: sh tests/packages/run.sh")
 pytestmark = [pytest.mark.cpu, pytest.mark.timeout(600), pytest.mark.skipif(REASON is not None, reason=str(REASON))]
 
-USERS = (12345, 12346)
-NAMES = ("gpuqd", "gpuq", "libgpuq0", "python3-gpuq")
-NEXT = "+next"  # of the version
 DENIED = 5  # how gpuq exits
-LOAD = pathlib.Path(__file__).with_name("load.py")
-
-
-def built(name):
-    (path,) = PACKAGES.glob(f"{name}_*.deb")
-    return path
-
-
-def next_version(name, folder):
-    """The same package under a later version."""
-    tree = folder / name
-    subprocess.run(["dpkg-deb", "--raw-extract", built(name), tree], check=True)
-    control = tree / "DEBIAN" / "control"
-    control.write_text(re.sub(r"^(Version: \S+)", rf"\1{NEXT}", control.read_text(), flags=re.MULTILINE))
-    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, folder], check=True, stdout=subprocess.DEVNULL)
-
-
-def apt(machine, *words):
-    machine.run("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "--yes", "--no-install-recommends", *words)
-
-
-def install(machine, folder):
-    """What is in this folder, as an administrator does who has these files."""
-    inside = f"/opt/packages{NEXT if folder != PACKAGES else ''}"
-    machine.path(inside).mkdir()
-    for name in NAMES:
-        (path,) = folder.glob(f"{name}_*.deb")
-        shutil.copy(path, machine.path(inside))
-    apt(machine, "install", *(f"{inside}/{path.name}" for path in machine.path(inside).iterdir()))
 
 
 @pytest.fixture(scope="module")
@@ -71,18 +32,8 @@ def machine():
 
 @pytest.fixture(scope="module")
 def serving(machine):
-    """As README says for a machine without a GPU."""
-    machine.run("sed", "-i", "s/^device = gpu$/device = cpu/", "/etc/gpuq/gpuqd.conf")
-    machine.run("systemctl", "restart", "gpuqd")
+    use_cpu(machine)
     return machine
-
-
-def version(machine, name):
-    return machine.run("dpkg-query", "--show", "--showformat=${Version}", name)
-
-
-def daemon_pid(machine):
-    return machine.show("gpuqd.service", "MainPID")
 
 
 # In this order: each goes on where the one before it ended.
@@ -107,18 +58,6 @@ def test_the_demo_as_two_users(serving):
         assert "100 of 100" in serving.run("/usr/libexec/gpuq/gpuq-demo", uid=uid)
     users = {processes.uid(pid) for pid in processes.descendants(serving.init) if processes.name(pid) == "gpuqd-worker"}
     assert users.issuperset(USERS)
-
-
-def document(machine, *words, uid=0):
-    return json.loads(machine.run("gpuq", *words, "--json", uid=uid))
-
-
-def n_ended(machine, uid):
-    """How many jobs this user sees in the history, of each user."""
-    counts = collections.Counter()
-    for row in document(machine, "history", "--since", "now-1d", uid=uid)["history"]:
-        counts[row["uid"]] += row["jobs"]
-    return counts
 
 
 def refused(machine, *words):
@@ -231,42 +170,11 @@ def test_slurm_runs_a_job_that_asks_for_shards(slurm):
     until(lambda: "[slurm" not in conf.read_text(), "the epilog to take the weight back")
 
 
-@contextlib.contextmanager
-def at_work(machine):
-    """Both users work meanwhile; yields a function that waits until each has had so many more sums."""
-    machine.write("/load/load.py", LOAD.read_text())
-    outputs = [machine.path(f"/load/{uid}") for uid in USERS]
-    with contextlib.ExitStack() as stack:
-        members = [subprocess.Popen([*machine.enter(uid, namespaces=()), "python3", "/load/load.py", "/load/stop"], stdin=subprocess.DEVNULL,
-                                    stdout=stack.enter_context(open(output, "w")), stderr=subprocess.STDOUT)
-                   for uid, output in zip(USERS, outputs)]
-
-        def counts():
-            assert all(member.poll() is None for member in members), [output.read_text()[-2000:] for output in outputs]
-            return [output.read_text().count("\n") for output in outputs]
-
-        def go_on(n):
-            goals = [count + n for count in counts()]
-            until(lambda: all(count >= goal for count, goal in zip(counts(), goals)), "both users to go on")
-
-        try:
-            go_on(1)
-            yield go_on
-        finally:
-            machine.write("/load/stop", "")
-            ends = [member.wait(60) for member in members]
-    said = {line for output in outputs for line in output.read_text().splitlines()}
-    assert ends == [0, 0] and said == {"right"}, said
-
-
 def test_an_upgrade_under_load_loses_nothing(serving):
     metrics, before, socket_since = serving.show("gpuq-metrics.service", "MainPID"), daemon_pid(serving), serving.show("gpuqd.socket", "ActiveEnterTimestampMonotonic")
-    with tempfile.TemporaryDirectory() as folder:
-        for name in NAMES:
-            next_version(name, pathlib.Path(folder))
-        with at_work(serving) as go_on:
-            install(serving, pathlib.Path(folder))
-            go_on(10)
+    with at_work(serving) as go_on:
+        upgrade(serving)
+        go_on(10)
     assert version(serving, "gpuqd").endswith(NEXT)
     assert daemon_pid(serving) != before, "the old gpuqd still runs"
     assert serving.show("gpuqd.socket", "ActiveEnterTimestampMonotonic") == socket_since, "the socket was closed"

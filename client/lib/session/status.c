@@ -30,6 +30,8 @@ static size_t status_n_texts(const Gpuq__V1__Status *status) {
                 n += strlen(status->users[i]->user) + strlen(status->users[i]->sms) + 2;
         for (size_t i = 0; i < status->n_limits; i++)
                 n += strlen(status->limits[i]->key) + 1;
+        for (size_t i = 0; i < status->n_slurm_jobs; i++)
+                n += strlen(status->slurm_jobs[i]->account) + 1;
         return n;
 }
 
@@ -146,6 +148,20 @@ static void status_fill_limits(gpuq_status *to, const Gpuq__V1__Status *from, Bl
         }
 }
 
+static void status_fill_slurm_jobs(gpuq_status *to, const Gpuq__V1__Status *from, Block *block) {
+        for (size_t i = 0; i < from->n_slurm_jobs; i++) {
+                const Gpuq__V1__SlurmJobStatus *job = from->slurm_jobs[i];
+
+                to->slurm_jobs[i] = (gpuq_slurm_job_status){
+                        .number = job->number,
+                        .uid = job->uid,
+                        .account = block_text(block, job->account),
+                        .weight = job->weight,
+                        .clients = job->clients,
+                };
+        }
+}
+
 static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         gpuq_status *status;
         Block block;
@@ -154,7 +170,8 @@ static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         r = block_new(sizeof(*status) + from->n_devices * sizeof(*status->devices) +
                               from->n_workers * sizeof(*status->workers) +
                               from->n_users * sizeof(*status->users) +
-                              from->n_limits * sizeof(*status->limits),
+                              from->n_limits * sizeof(*status->limits) +
+                              from->n_slurm_jobs * sizeof(*status->slurm_jobs),
                       status_n_texts(from), &block);
         if (r < 0)
                 return r;
@@ -164,10 +181,12 @@ static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         status->workers = (gpuq_worker_status *)(status->devices + from->n_devices);
         status->users = (gpuq_user_status *)(status->workers + from->n_workers);
         status->limits = (gpuq_user_limit *)(status->users + from->n_users);
+        status->slurm_jobs = (gpuq_slurm_job_status *)(status->limits + from->n_limits);
         status->n_devices = from->n_devices;
         status->n_workers = from->n_workers;
         status->n_users = from->n_users;
         status->n_limits = from->n_limits;
+        status->n_slurm_jobs = from->n_slurm_jobs;
         status->daemon = block_text(&block, from->daemon);
         status->driver = block_text(&block, from->driver);
         status->driver_version = block_text(&block, from->driver_version);
@@ -183,6 +202,7 @@ static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         status_fill_workers(status, from, &block);
         status_fill_users(status, from, &block);
         status_fill_limits(status, from, &block);
+        status_fill_slurm_jobs(status, from, &block);
         *ret_status = status;
         return 0;
 }

@@ -271,8 +271,9 @@ static void accounting_configure(Accounting *accounting) {
         accounting_start(accounting);
 }
 
+/* A batch that cannot be written is kept and tried again, so jobs are lost only to a full tally. */
 static uint64_t accounting_lost(const Accounting *accounting) {
-        return accounting->tally->n_lost + accounting->n_given_up;
+        return accounting->tally->n_lost;
 }
 
 static void accounting_tell_lost(Accounting *accounting) {

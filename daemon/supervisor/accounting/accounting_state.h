@@ -51,7 +51,6 @@ struct Accounting {
         uint64_t write_ns;   /* when to write again */
         uint64_t visit_ns;   /* when to remove old rows although nothing is to be written */
         char problem[ACCOUNTING_PROBLEM_MAX]; /* "": none */
-        uint64_t n_given_up;                  /* jobs in batches that were never written */
         bool has_told_lost;                   /* in the log */
 
         TAILQ_HEAD(, AccountingQuery) queries; /* the oldest first */

@@ -25,7 +25,6 @@
 #define ARCHIVE_PRUNE       2000u        /* rows removed at a time */
 #define ARCHIVE_REPORT_MS   10000u       /* for one report */
 #define ARCHIVE_NAMED       100u         /* users or jobs that a query names */
-#define ARCHIVE_ACCOUNT_MAX 64u          /* bytes of an account's name */
 
 typedef struct Archive Archive;
 

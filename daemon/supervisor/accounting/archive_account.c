@@ -5,11 +5,8 @@
  */
 #include "archive.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "archive_state.h"
+#include "base.h"
 
 typedef struct Accounts {
         const char *folder;
@@ -29,32 +26,6 @@ static int accounts_prepare(Archive *archive, Accounts *accounts) {
         return code;
 }
 
-/* Names that Slurm accepts are plain. Return: false: the file has none. */
-static bool account_clean(char *name, size_t n_name) {
-        name[n_name] = '\0';
-        name[strcspn(name, "\n")] = '\0';
-        for (char *c = name; *c; ++c)
-                if (*c <= ' ' || *c > '~')
-                        *c = '?';
-        return *name;
-}
-
-/* Return: false: it is not known. */
-static bool account_read(const char *folder, uint32_t slurm_job,
-                         char name[ARCHIVE_ACCOUNT_MAX + 1]) {
-        _cleanup_(freep) char *path = NULL;
-        _cleanup_(closep) int fd = -1;
-        ssize_t n;
-
-        if (asprintf(&path, "%s/account-%u", folder, slurm_job) < 0) {
-                path = NULL;
-                return false;
-        }
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        n = fd < 0 ? -1 : read(fd, name, ARCHIVE_ACCOUNT_MAX);
-        return n > 0 && account_clean(name, (size_t)n);
-}
-
 static int accounts_step(sqlite3_stmt *statement, uint32_t slurm_job, uint64_t at_ms) {
         int code;
 
@@ -66,7 +37,7 @@ static int accounts_step(sqlite3_stmt *statement, uint32_t slurm_job, uint64_t a
 }
 
 static int accounts_keep(Archive *archive, Accounts *accounts, const TallyRow *row) {
-        char name[ARCHIVE_ACCOUNT_MAX + 1];
+        char name[SLURM_ACCOUNT_MAX + 1];
         int code;
 
         if (!row->slurm_job || row->slurm_job == accounts->last)
@@ -74,7 +45,7 @@ static int accounts_keep(Archive *archive, Accounts *accounts, const TallyRow *r
         accounts->last = row->slurm_job;
         code = accounts_step(accounts->touch, row->slurm_job, row->at_ms);
         if (code != SQLITE_DONE || sqlite3_changes(archive->db) ||
-            !account_read(accounts->folder, row->slurm_job, name))
+            !slurm_job_account(accounts->folder, row->slurm_job, name))
                 return code;
         sqlite3_bind_text(accounts->insert, 3, name, -1, SQLITE_STATIC);
         return accounts_step(accounts->insert, row->slurm_job, row->at_ms);

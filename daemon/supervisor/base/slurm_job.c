@@ -2,7 +2,6 @@
 #include "slurm_job.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -111,4 +110,28 @@ uint32_t slurm_job_of(pid_t pid, uint32_t uid) {
         fd = open(path, O_RDONLY | O_CLOEXEC);
         n = fd < 0 ? -1 : read(fd, text, sizeof(text));
         return n > 0 ? slurm_job_parse(text, (size_t)n, uid) : 0;
+}
+
+/* Names that Slurm accepts are plain. Return: false: the file has none. */
+static bool account_clean(char *name, size_t n_name) {
+        name[n_name] = '\0';
+        name[strcspn(name, "\n")] = '\0';
+        for (char *c = name; *c; ++c)
+                if (*c <= ' ' || *c > '~')
+                        *c = '?';
+        return *name;
+}
+
+bool slurm_job_account(const char *folder, uint32_t slurm_job, char name[SLURM_ACCOUNT_MAX + 1]) {
+        _cleanup_(freep) char *path = NULL;
+        _cleanup_(closep) int fd = -1;
+        ssize_t n;
+
+        if (asprintf(&path, "%s/account-%u", folder, slurm_job) < 0) {
+                path = NULL;
+                return false;
+        }
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        n = fd < 0 ? -1 : read(fd, name, SLURM_ACCOUNT_MAX);
+        return n > 0 && account_clean(name, (size_t)n);
 }

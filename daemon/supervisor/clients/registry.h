@@ -27,6 +27,7 @@ typedef struct Accounting Accounting;
 typedef struct AccountingOps AccountingOps;
 typedef struct Listener Listener;
 typedef struct Session Session;
+typedef struct SlurmJob SlurmJob;
 typedef struct Transits Transits;
 
 #define CLIENTS_DEFER_TURNS 2u /* after that many turns every connection was read */
@@ -58,6 +59,7 @@ struct Clients {
 
         Session *sessions;
         uint32_t last_session;
+        SlurmJob *slurm_jobs; /* those that sessions belong to */
         unsigned n_refused; /* refused connections that are not closed yet */
         uint64_t
                 kept_at; /* without the ledger nobody finds a session again: its position on the keeper link */

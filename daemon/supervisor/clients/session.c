@@ -10,6 +10,7 @@
 #include "detached_ops.h"
 #include "jobs.h"
 #include "registry.h"
+#include "slurm_jobs.h"
 #include "util/list.h"
 #include "util/log.h"
 
@@ -38,6 +39,16 @@ uint32_t session_next_id(Clients *clients) {
 
 /* ---- begin ----------------------------------------------------------------- */
 
+/* Without memory a report does not count it. */
+static void session_join_slurm_job(Session *session) {
+        uint32_t number = session->submitter.slurm_job;
+
+        if (number)
+                session->peer.slurm_job = slurm_jobs_join(&session->clients->slurm_jobs, number,
+                                                          session->submitter.user,
+                                                          session->engine->config->slurm_dir);
+}
+
 /* Return: NULL: the session is admitted. */
 static Failure *session_enter(Session *session) {
         User *user;
@@ -65,6 +76,7 @@ static Failure *session_enter(Session *session) {
         serving_pay(&session->serving, SESSION_CONNECT_STEPS);
         user->n_sessions++;
         LIST_INSERT_HEAD(&user->sessions, session, user_link);
+        session_join_slurm_job(session);
         return NULL;
 }
 
@@ -251,6 +263,8 @@ static void session_leave(Session *session) {
                 return;
         }
 
+        session->peer.slurm_job =
+                slurm_jobs_leave(&session->clients->slurm_jobs, session->peer.slurm_job);
         LIST_REMOVE(session, user_link);
         session->submitter.user->n_sessions--;
 }

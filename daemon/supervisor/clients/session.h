@@ -53,6 +53,7 @@ typedef struct DetachedAsk DetachedAsk;
 typedef struct Clients Clients;
 typedef struct Lending Lending;
 typedef struct SessionCancel SessionCancel;
+typedef struct SlurmJob SlurmJob;
 
 typedef enum SessionState {
         SESSION_HELLO,
@@ -67,7 +68,8 @@ typedef struct Peer {
         gid_t gid;
         pid_t pid;
         bool is_admin;
-        unsigned n_groups; /* that were read to decide that */
+        unsigned n_groups;   /* that were read to decide that */
+        SlurmJob *slurm_job; /* once the session is admitted; NULL: the client is in none */
 } Peer;
 
 /* An arena that a session has open. */

@@ -122,46 +122,46 @@ void snapshot_ask_queue(Session *session, uint32_t serial, const Gpuq__V1__Queue
 /* ---- answering ------------------------------------------------------------- */
 
 /* Reply { serial, status }: first what every client gets alike, then the limits of this client's user. */
-static void snapshot_send_status(Session *session, uint32_t serial, const uint8_t *limits,
-                                 size_t n_limits) {
+static void snapshot_send_status(Session *session, uint32_t serial, const uint8_t *own,
+                                 size_t n_own) {
         const Snapshot *snapshot = &session->clients->snapshot;
         uint8_t *payload, *begin, *p;
 
-        if (!session_reply_begin(
-                    session, serial, -1,
-                    PACK_FIELD_BYTES + PACK_PREFIX_BYTES + snapshot->n_status + n_limits, &payload))
+        if (!session_reply_begin(session, serial, -1,
+                                 PACK_FIELD_BYTES + PACK_PREFIX_BYTES + snapshot->n_status + n_own,
+                                 &payload))
                 return;
         p = pack_number(payload, 1, serial);
         begin = p = pack_begin(p, GPUQ__V1__REPLY__BODY_STATUS);
         if (snapshot->n_status)
                 memcpy(p, snapshot->status, snapshot->n_status);
         p += snapshot->n_status;
-        memcpy(p, limits, n_limits);
-        p += n_limits;
+        memcpy(p, own, n_own);
+        p += n_own;
         pack_end(begin, p);
         session_reply_end(session, (size_t)(p - payload));
 }
 
 static void snapshot_answer_status(Session *session, uint32_t serial) {
         Snapshot *snapshot = &session->clients->snapshot;
-        size_t n_limits = 0;
-        uint8_t *limits;
+        size_t n_own = 0;
+        uint8_t *own;
         int r = 0;
 
         if (!snapshot->status)
                 r = status_pack(session->clients, &snapshot->status, &snapshot->n_status);
         if (r == 0)
-                r = status_pack_limits(session->clients, session->submitter.user,
-                                       session->peer.is_admin, &limits, &n_limits);
+                r = status_pack_own(session->clients, session->submitter.user,
+                                    session->peer.is_admin, &own, &n_own);
         if (r < 0)
                 session_fail_request(
                         session, serial,
                         failure_new(FAILURE_MEMORY, "gpuqd has no memory for the status"));
         else
-                snapshot_send_status(session, serial, limits, n_limits);
+                snapshot_send_status(session, serial, own, n_own);
         bump_reset(session->clients->bump);
         serving_pay(&session->serving,
-                    SNAPSHOT_STEPS + (snapshot->n_status + n_limits) / SNAPSHOT_BYTES_STEP);
+                    SNAPSHOT_STEPS + (snapshot->n_status + n_own) / SNAPSHOT_BYTES_STEP);
 }
 
 static void snapshot_drop_ask(SnapshotAsk *ask) {

@@ -12,6 +12,7 @@
 #include "jobs.h"
 #include "util/list.h"
 #include "registry.h"
+#include "slurm_jobs.h"
 
 /* The messages of one status reply, in one bump that ends with the request. */
 #define REPORT_LACKS_PRIORITY                                                                      \
@@ -197,8 +198,41 @@ static void report_user_limits(ReportLimits *report, const User *user, uint64_t 
                                         : 0);
 }
 
-int status_pack_limits(Clients *clients, const User *user, bool of_all, uint8_t **ret_data,
-                       size_t *ret_n_data) {
+/* ---- jobs of Slurm --------------------------------------------------------- */
+
+#define REPORT_SLURM_JOBS_MAX 4096u /* with more the reply could be too large */
+
+static void report_slurm_job(const SlurmJob *job, Gpuq__V1__SlurmJobStatus *to) {
+        gpuq__v1__slurm_job_status__init(to);
+        to->number = job->key.number;
+        to->uid = job->key.uid;
+        to->account = (char *)job->account;
+        to->weight = job->user->limits.weight;
+        to->clients = job->n_clients;
+}
+
+/* Those of @user, or of all users. */
+static int report_slurm_jobs(Clients *clients, const User *user, bool of_all,
+                             Gpuq__V1__Status *status) {
+        size_t n = MIN(HASH_COUNT(clients->slurm_jobs), REPORT_SLURM_JOBS_MAX);
+        Gpuq__V1__SlurmJobStatus *jobs = bump_take(clients->bump, n * sizeof(*jobs) + 1);
+        Gpuq__V1__SlurmJobStatus **list = bump_take(clients->bump, n * sizeof(*list) + 1);
+        const SlurmJob *job;
+
+        if (!jobs || !list)
+                return -ENOMEM;
+        status->slurm_jobs = list;
+        for (job = clients->slurm_jobs; job && status->n_slurm_jobs < n; job = job->hh.next) {
+                if (!of_all && job->key.uid != user->uid)
+                        continue;
+                list[status->n_slurm_jobs] = &jobs[status->n_slurm_jobs];
+                report_slurm_job(job, &jobs[status->n_slurm_jobs++]);
+        }
+        return 0;
+}
+
+int status_pack_own(Clients *clients, const User *user, bool of_all, uint8_t **ret_data,
+                    size_t *ret_n_data) {
         size_t n_users = HASH_COUNT(clients->engine->users);
         bool is_of_all = of_all && n_users <= REPORT_LIMITS_USERS;
         size_t n = is_of_all ? n_users : 1;
@@ -219,6 +253,8 @@ int status_pack_limits(Clients *clients, const User *user, bool of_all, uint8_t 
         status.uid = user->uid;
         status.limits = report.list;
         status.n_limits = report.n;
+        if (report_slurm_jobs(clients, user, of_all, &status) < 0)
+                return -ENOMEM;
         *ret_n_data = gpuq__v1__status__get_packed_size(&status);
         *ret_data = bump_take(clients->bump, *ret_n_data + 1);
         if (!*ret_data)

@@ -5,7 +5,8 @@
 /*
  * Status
  *
- * The status has devices, workers and users, which every client gets alike, and the limits of the client's user.
+ * The status has devices, workers and users, which every client gets alike, and what is of the client's user: limits and
+ * jobs of Slurm.
  */
 
 #include <stdbool.h>
@@ -18,11 +19,11 @@ typedef struct User User;
 /** status_pack() - a packed Status, the caller's to free. Return: 0, or -ENOMEM. */
 int status_pack(Clients *clients, uint8_t **ret_data, size_t *ret_n_data);
 /**
- * status_pack_limits() - the fields of a Status that are for one user: its limits, or those of all users unless they are very many
+ * status_pack_own() - the fields of a Status that are for one user: its limits and jobs of Slurm, or those of all users unless they are very many
  *
  * Packed, to follow what status_pack() made. Its memory is clients->bump. Return: 0, or -ENOMEM.
  */
-int status_pack_limits(Clients *clients, const User *user, bool of_all, uint8_t **ret_data,
-                       size_t *ret_n_data);
+int status_pack_own(Clients *clients, const User *user, bool of_all, uint8_t **ret_data,
+                    size_t *ret_n_data);
 
 #endif

@@ -184,7 +184,7 @@ static int user_join_person(Engine *engine, User *user, LookupAnswer *answer) {
 /* ---- lookups --------------------------------------------------------------- */
 
 static bool user_wants_groups(const Engine *engine) {
-        return engine->config->sections.classes;
+        return engine->config->sections[CONFIG_CLASSES];
 }
 
 /* What its name or its groups would be is not known. */

@@ -57,8 +57,12 @@ static void main_prepare_process(void) {
 
 /* Before it reads anything of a client's. It has no threads yet that could be behind. */
 static void main_give_up_calls(void) {
-        int r = sandbox_enter(SANDBOX_SUPERVISOR);
+        int r;
 
+        r = sandbox_close_devices();
+        if (r < 0 && r != -EOPNOTSUPP)
+                log_warning("may open devices: %s", strerror(-r));
+        r = sandbox_enter(SANDBOX_SUPERVISOR);
         if (r < 0)
                 log_warning("runs without a filter of system calls: %s", strerror(-r));
 }

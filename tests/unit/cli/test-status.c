@@ -60,6 +60,11 @@ static gpuq_user_limit limits[] = {
         {.uid = 2, .key = "modules", .limit = 98765, .left = 98765},
 };
 
+static gpuq_slurm_job_status slurm_jobs[] = {
+        {.number = 4711, .uid = 1, .account = "physics", .weight = 3, .clients = 12},
+        {.number = 4712, .uid = 2, .account = "", .weight = 1, .clients = 1},
+};
+
 static const gpuq_status whole = {
         .daemon = "1.2.3",
         .driver = "cuda",
@@ -77,6 +82,8 @@ static const gpuq_status whole = {
         .limits = limits,
         .n_limits = ARRAY_SIZE(limits),
         .uid = 1,
+        .slurm_jobs = slurm_jobs,
+        .n_slurm_jobs = ARRAY_SIZE(slurm_jobs),
 };
 
 static char *written(const gpuq_status *status, bool is_verbose, size_t width) {
@@ -189,8 +196,16 @@ static void limits_that_others_do_not_use_are_not_shown(void **state) {
 }
 
 static void counters_and_others_are_for_verbose(void **state) {
-        static const char *const internals[] = {"QUANTA", "OVERRUNS", "ARENAS",    "GRAPHS",
-                                                "PID",    "WEIGHT",   "(express)", "54321"};
+        static const char *const internals[] = {"QUANTA",
+                                                "OVERRUNS",
+                                                "ARENAS",
+                                                "GRAPHS",
+                                                "PID",
+                                                "WEIGHT",
+                                                "(express)",
+                                                "54321",
+                                                "4711 ada-of-the-long-name physics",
+                                                "4712 bob                  -"};
         char *text = written(&whole, false, 0), *verbose = written(&whole, true, 0);
 
         for (size_t i = 0; i < ARRAY_SIZE(internals); i++) {

@@ -291,7 +291,7 @@ static void without_an_answer_a_user_is_served_nameless_and_a_late_answer_counts
         FakeClient *clients[] = {arrive(fake, SLOW_UID), arrive(fake, SLOW_UID)};
         const User *user;
 
-        config->sections.users = &alice;
+        config->sections[CONFIG_USERS] = &alice;
         wait_until_asked(1);
         lose_patience(fake);
         for (size_t i = 0; i < ARRAY_SIZE(clients); ++i) {
@@ -307,7 +307,7 @@ static void without_an_answer_a_user_is_served_nameless_and_a_late_answer_counts
         fake_wait(fake, is_named, fake);
         assert_string_equal(user->name, "alice");
         assert_true(user->limits.weight == 3);
-        config->sections.users = NULL;
+        config->sections[CONFIG_USERS] = NULL;
         end(fake, clients, 2);
 }
 

@@ -71,7 +71,7 @@ static void a_lookup_that_failed_is_repeated(void **state) {
         Engine engine = {.config = &config, .now_ns = 1000};
         User *user;
 
-        config.sections.users = &alice;
+        config.sections[CONFIG_USERS] = &alice;
         lookup_error = ETIMEDOUT;
         assert_int_equal(user_get(&engine, FAKE_UID, FAKE_UID, &user), 0);
         assert_string_equal(user->name, "4242");
@@ -90,7 +90,7 @@ static void a_lookup_that_failed_is_repeated(void **state) {
         assert_false(user_is_awaited(&engine, FAKE_UID));
         assert_int_equal(n_lookups, 0);
         jobs_fini(&engine);
-        config.sections.users = NULL;
+        config.sections[CONFIG_USERS] = NULL;
         lookup_error = ENOENT;
 }
 

@@ -103,7 +103,7 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_true(config->limits.weight == 1);
         assert_true(config->limits.arena_bytes > 1 << 20);
         assert_true(config->limits.device_bytes == UINT64_MAX);
-        assert_null(config->sections.users);
+        assert_null(config->sections[CONFIG_USERS]);
         config_free(config);
 }
 
@@ -327,7 +327,7 @@ static void slurm_changes_the_weight_alone(void **state) {
         sealed = seal_and_unseal(config);
         assert_true(config_weight(sealed, &sealed->limits, NULL, 1001) == 3);
         config_free(sealed);
-        config->sections.classes->gid = 50;
+        config->sections[CONFIG_CLASSES]->gid = 50;
 
         limits = config_limits_in(config, "bob", 1001, students, 1);
         assert_int_equal(limits->jobs, 1);
@@ -351,11 +351,11 @@ static void classes_apply_to_members_of_their_group_in_order(void **state) {
         config = load("[class students]\ngroup = students\njobs = 1\n[class guests]\nmodules = 2\n"
                       "group = guests\n[user alice]\njobs = 9\n[gpuqd]\nsessions = 3\n",
                       NULL);
-        assert_string_equal(config->sections.classes->group, "students");
+        assert_string_equal(config->sections[CONFIG_CLASSES]->group, "students");
         assert_ptr_equal(config_limits_in(config, "bob", 1001, students, 2), &config->limits);
 
-        config->sections.classes->gid = 50;
-        config->sections.classes->next->gid = 60;
+        config->sections[CONFIG_CLASSES]->gid = 50;
+        config->sections[CONFIG_CLASSES]->next->gid = 60;
         assert_int_equal(config_limits_in(config, "bob", 1001, students, 2)->jobs, 1);
         assert_int_equal(config_limits_in(config, "bob", 1001, students, 2)->sessions, 3);
         assert_int_equal(config_limits_in(config, "bob", 1001, both, 2)->jobs, 1);
@@ -423,7 +423,7 @@ static void a_name_that_was_not_asked_for_is_unknown(void **state) {
         assert_int_equal(config_names_apply(names, config), 0);
         assert_int_equal(config->admission.n_allowed, 1);
         assert_true(config->admission.is_unknown);
-        assert_int_equal(config->sections.classes->gid, (gid_t)-1);
+        assert_int_equal(config->sections[CONFIG_CLASSES]->gid, (gid_t)-1);
         config_names_free(names);
         config_free(config);
         config_free(old);
@@ -439,20 +439,25 @@ static void assert_same_text(const ConfigKey *key, const void *one, const void *
         free(b);
 }
 
+static void assert_same_sections(const ConfigUser *a, const ConfigUser *b) {
+        for (; a && b; a = a->next, b = b->next) {
+                assert_string_equal(a->name, b->name);
+                assert_string_equal(a->group ? a->group : "", b->group ? b->group : "");
+                assert_memory_equal(&a->limits, &b->limits, sizeof(a->limits));
+        }
+        assert_null(a);
+        assert_null(b);
+}
+
 /* By the words of each value; those that words could hide are compared by the caller. */
 static void assert_same(const Config *one, const Config *other) {
-        ConfigUser *a = one->sections.users, *b = other->sections.users;
         const ConfigKey *key;
 
         for (size_t i = 0; (key = config_key_at(i)); i++)
                 assert_same_text(key, (const char *)one + key->offset,
                                  (const char *)other + key->offset);
-        for (; a && b; a = a->next, b = b->next) {
-                assert_string_equal(a->name, b->name);
-                assert_memory_equal(&a->limits, &b->limits, sizeof(a->limits));
-        }
-        assert_null(a);
-        assert_null(b);
+        for (ConfigKind kind = 0; kind < _CONFIG_KIND_N; kind++)
+                assert_same_sections(one->sections[kind], other->sections[kind]);
         assert_memory_equal(&one->limits, &other->limits, sizeof(one->limits));
 }
 
@@ -488,15 +493,16 @@ static void sealed_configuration_is_read_back_whole(void **state) {
                       "[user alice]\nweight = 0.001\ndevice_bytes = 1K\n"
                       "[user 1234]\nweight = 333.333333\nsessions = 1\njobs = 2\n"
                       "arena_bytes = unlimited\nmodules = 3\ngpu_seconds = 4\ndevices = 1,4-6\n"
-                      "[class a]\ngroup = g\njobs = 77\nsms = 32\n",
+                      "[class a]\ngroup = g\njobs = 77\nsms = 32\n"
+                      "[slurm 1234]\nweight = 12\n[slurm bob]\nweight = 3\n",
                       settings);
         read = seal_and_unseal(config);
         assert_same(config, read);
-        assert_string_equal(read->sections.classes->name, "a");
-        assert_string_equal(read->sections.classes->group, "g");
-        assert_int_equal(read->sections.classes->limits.jobs, 77);
-        assert_true(sms_are_equal(read->sections.classes->limits.sms, (Sms){.n = 32}));
-        assert_null(read->sections.classes->next);
+        assert_string_equal(read->sections[CONFIG_CLASSES]->name, "a");
+        assert_string_equal(read->sections[CONFIG_CLASSES]->group, "g");
+        assert_int_equal(read->sections[CONFIG_CLASSES]->limits.jobs, 77);
+        assert_true(sms_are_equal(read->sections[CONFIG_CLASSES]->limits.sms, (Sms){.n = 32}));
+        assert_null(read->sections[CONFIG_CLASSES]->next);
         assert_null(read->admission.admin_group);
         assert_string_equal(read->admission.allow_groups, "a ; b\nc");
         assert_int_equal(strlen(read->cache_dir), 401);
@@ -508,7 +514,7 @@ static void sealed_configuration_is_read_back_whole(void **state) {
         config = load("", NULL);
         read = seal_and_unseal(config);
         assert_same(config, read);
-        assert_null(read->sections.users);
+        assert_null(read->sections[CONFIG_USERS]);
         config_free(read);
         config_free(config);
 }
@@ -610,6 +616,8 @@ static void changes_of_sections_are_described(void **state) {
                        "[class a] sms 25% -> all");
         assert_changes("[class a]\ngroup = g\n[class b]\ngroup = h\n",
                        "[class b]\ngroup = h\n[class a]\ngroup = g\n", "order of the classes");
+        assert_changes("[slurm 7]\nweight = 3\n[slurm 8]\nweight = 1\n", "[slurm 7]\nweight = 4\n",
+                       "[slurm 7] weight 3 -> 4, [slurm 8] removed");
         assert_changes("[gpuqd]\njobs = 7\n[user anna]\nmodules = 1\n",
                        "[gpuqd]\njobs = 8\n[user anna]\nmodules = 1\n", "jobs 7 -> 8");
         assert_changes("[gpuqd]\njobs = 7\n[user anna]\njobs = 9\n",

@@ -12,12 +12,15 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -61,6 +64,12 @@ static const Call refused_for_all[] = {
         {"keyctl", SYS_keyctl, {0, 0, 0, 0, 0}},
         {"kexec_load", SYS_kexec_load, {0, 0, 0, 0}},
         {"init_module", SYS_init_module, {0, 0, 0}},
+        {"clock_adjtime", SYS_clock_adjtime, {0, 0}},
+        {"vhangup", SYS_vhangup, {0}},
+        {"fanotify_init", SYS_fanotify_init, {0, 0}},
+        {"capset", SYS_capset, {0, 0}},
+        {"fchown", SYS_fchown, {-1, -1, -1}},
+        {"fchownat", SYS_fchownat, {-1, (long)"x", -1, -1, 0}},
         {"clone into a user namespace", SYS_clone, {CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0}},
         {"clone into a network namespace", SYS_clone, {CLONE_NEWNET | SIGCHLD, 0, 0, 0, 0}},
 };
@@ -82,6 +91,13 @@ static const Call processes[] = {
         {"vfork", SYS_vfork, {0}},
 #endif
         {"clone", SYS_clone, {SIGCHLD, 0, 0, 0, 0}},
+};
+/* As NVIDIA's are, by number, whatever the descriptor is. */
+static const Call device_requests[] = {
+        {"a device's ioctl()", SYS_ioctl, {-1, _IOWR('F', 0x2a, long[4])}},
+        {"a device's old ioctl()", SYS_ioctl, {-1, 0x30}},
+        {"a network's ioctl()", SYS_ioctl, {-1, 0x8912}},
+        {"a terminal's input", SYS_ioctl, {-1, TIOCSTI, 0}},
 };
 /* What libcuda and our own loops need. */
 static const Call allowed_for_all[] = {
@@ -180,8 +196,36 @@ static int wrong_in_supervisor(void) {
         int n_wrong = count_wrong_for_all();
 
         n_wrong += count_allowed(other_users, ARRAY_SIZE(other_users));
+        n_wrong += count_allowed(device_requests, ARRAY_SIZE(device_requests));
+        n_wrong += ioctl(STDERR_FILENO, FIOCLEX) < 0;
         if (!SANDBOX_IS_SANITIZED)
                 n_wrong += count_allowed(processes, ARRAY_SIZE(processes));
+        return n_wrong;
+}
+
+static bool is_closed(const char *path, int flags) {
+        int fd = open(path, flags | O_NOCTTY | O_CLOEXEC, 0600);
+
+        if (fd >= 0)
+                close(fd);
+        return fd < 0 && errno == EACCES;
+}
+
+/* /dev/ptmx is open to everybody; the rest of the file system stays as it is. */
+static int wrong_without_devices(void) {
+        char path[] = "/tmp/test-sandbox-XXXXXX", aside[sizeof(path) + 1];
+        int r = sandbox_close_devices(), n_wrong = 0;
+
+        if (r == -EOPNOTSUPP)
+                return CANNOT_ENTER;
+        n_wrong += r != 0;
+        n_wrong += !is_closed("/dev/ptmx", O_RDWR);
+        n_wrong += !is_closed("/dev/shm/test-sandbox", O_RDWR | O_CREAT);
+        n_wrong += is_closed("/dev/null", O_RDWR) + is_closed("/dev/urandom", O_RDONLY);
+        n_wrong += is_closed("/proc/self/stat", O_RDONLY) + is_closed("/etc/passwd", O_RDONLY);
+        n_wrong += close(mkstemp(path)) < 0;
+        snprintf(aside, sizeof(aside), "%s~", path);
+        n_wrong += rename(path, aside) < 0 || unlink(aside) < 0;
         return n_wrong;
 }
 
@@ -232,6 +276,18 @@ static void spare_stays_its_user_once_it_has_one(void **state) {
         run_in_child(SANDBOX_SPARE, wrong_in_spare);
 }
 
+static void devices_are_closed_and_files_are_not(void **state) {
+        pid_t pid = fork_for_a_while();
+        int status;
+
+        if (pid == 0)
+                _exit(wrong_without_devices());
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_ENTER)
+                skip(); /* a kernel without Landlock */
+        assert_int_equal(status, 0);
+}
+
 /* As libcuda's are. */
 static int wrong_in_earlier_thread(void) {
         pthread_t thread;
@@ -263,6 +319,7 @@ int main(void) {
                 cmocka_unit_test(supervisor_starts_nothing_and_stays_its_user),
                 cmocka_unit_test(worker_starts_programs_but_stays_its_user),
                 cmocka_unit_test(spare_stays_its_user_once_it_has_one),
+                cmocka_unit_test(devices_are_closed_and_files_are_not),
                 cmocka_unit_test(threads_that_were_there_before_are_bound_too),
         };
 

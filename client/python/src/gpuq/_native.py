@@ -124,12 +124,17 @@ class UserLimit(ctypes.Structure):
     _fields_ = [("uid", c_uint32), ("key", c_char_p), ("limit", c_uint64), ("used", c_uint64), ("left", c_uint64)]
 
 
+class SlurmJobStatus(ctypes.Structure):
+    _fields_ = [("number", c_uint32), ("uid", c_uint32), ("account", c_char_p), ("weight", c_double), ("clients", c_uint)]
+
+
 class Status(ctypes.Structure):
     _fields_ = [("daemon", c_char_p), ("driver", c_char_p), ("driver_version", c_char_p), ("state", c_char_p),
                 ("devices", POINTER(DeviceStatus)), ("workers", POINTER(WorkerStatus)), ("users", POINTER(UserStatus)),
                 ("n_devices", c_size_t), ("n_workers", c_size_t), ("n_users", c_size_t), ("queued", c_uint),
                 ("running", c_uint), ("uptime_us", c_uint64), ("lacks", c_char_p), ("history_problem", c_char_p),
-                ("history_lost", c_uint64), ("uid", c_uint32), ("limits", POINTER(UserLimit)), ("n_limits", c_size_t)]
+                ("history_lost", c_uint64), ("uid", c_uint32), ("limits", POINTER(UserLimit)), ("n_limits", c_size_t),
+                ("slurm_jobs", POINTER(SlurmJobStatus)), ("n_slurm_jobs", c_size_t)]
 
 
 class QueueEntry(ctypes.Structure):

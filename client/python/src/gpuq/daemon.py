@@ -29,7 +29,7 @@ def _status(client) -> SimpleNamespace:
     try:
         status = told.contents
         plain = _plain(status)
-        for name in ("devices", "workers", "users", "limits"):
+        for name in ("devices", "workers", "users", "limits", "slurm_jobs"):
             setattr(plain, name, [_plain(getattr(status, name)[i]) for i in range(getattr(status, f"n_{name}"))])
             delattr(plain, f"n_{name}")
     finally:
@@ -60,8 +60,8 @@ def status(client=None) -> SimpleNamespace:
     """The state of the daemon.
 
     The members are `daemon`, `driver`, `driver_version`, `state`, `queued`, `running`, `uptime` (seconds), and the
-    lists `devices`, `workers`, `users` and `limits` (of this user; 2**64 - 1: none). The entries of the lists have the
-    members of `gpuq status --json`. Memory is in bytes.
+    lists `devices`, `workers`, `users`, `limits` (of this user; 2**64 - 1: none) and `slurm_jobs` (of this user, that
+    have connections). The entries of the lists have the members of `gpuq status --json`. Memory is in bytes.
     """
     return _status(client or clients.default_client())
 

@@ -940,6 +940,7 @@ using ::trunc;
 /* ---- textures ---------------------------------------------------------------- */
 
 typedef unsigned long long cudaTextureObject_t;
+typedef unsigned long long cudaSurfaceObject_t; /* gpuq has none: a name for parameters */
 
 /* What the instruction gives, as a type that a texture has. */
 template <class T>

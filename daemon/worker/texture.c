@@ -102,13 +102,20 @@ static CUDA_RESOURCE_DESC texture_resource(const TextureShape *shape, CUdevicept
         return resource;
 }
 
+/* The flag is for integers: floats have nothing to be read as but floats. */
+static unsigned texture_flags(const TextureShape *shape) {
+        bool is_integer = shape->format != TEXTURE_F16 && shape->format != TEXTURE_F32;
+
+        return (is_integer && !shape->to_float ? CU_TRSF_READ_AS_INTEGER : 0) |
+               (shape->normalized ? CU_TRSF_NORMALIZED_COORDINATES : 0);
+}
+
 static CUDA_TEXTURE_DESC texture_sampler(const TextureShape *shape) {
         return (CUDA_TEXTURE_DESC){
                 .addressMode = {texture_address_mode(shape->address[0]),
                                 texture_address_mode(shape->address[1]), CU_TR_ADDRESS_MODE_CLAMP},
                 .filterMode = shape->linear ? CU_TR_FILTER_MODE_LINEAR : CU_TR_FILTER_MODE_POINT,
-                .flags = (shape->to_float ? 0 : CU_TRSF_READ_AS_INTEGER) |
-                         (shape->normalized ? CU_TRSF_NORMALIZED_COORDINATES : 0),
+                .flags = texture_flags(shape),
         };
 }
 

@@ -309,8 +309,10 @@ def test_source_with_textures(client):
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("call, wanted", [
-    ("tex1D<float>(t, 1.f)", "tex1D() needs a CUDA array"), ("tex3D<float>(t, 1.f, 1.f, 1.f)", "textures of linear and of pitched memory"),
-    ("tex2DLod<float>(t, 1.f, 1.f, 0.f)", "no level, sampler, offset or depth")])
+    ("tex1D<float>(t, 1.f)", "tex1D() needs a CUDA array"), ("tex3D<float>(t, 1.f, 1.f, 1.f)", "one dimension, and of rows with a pitch"),
+    ("tex2DLod<float>(t, 1.f, 1.f, 0.f)", "no level, sampler, offset or depth"),
+    ("tex2Dgather<float4>(t, 1.f, 1.f).x", "the CPU driver cannot run tld4"),
+    ("surf2Dread<float>(t, 0, 0)", "no surfaces, which CUDA makes of its arrays only; write to a buffer")])
 def test_other_fetches_are_refused_by_the_cpu_driver(client, call, wanted):
     with pytest.raises(Refused) as refused:
         client.load("__global__ void k(cudaTextureObject_t t, float *out) { *out = %s; }" % call, name="k.cu")

@@ -10,6 +10,12 @@
 
 #include "compiler/ptx/translator.h"
 
+/* A GPU does not run it either, for lack of what it needs. */
+static void refuse_everywhere(Translator *t, const char *why) {
+        translator_fail(t, t->in->line, "gpuq cannot run %.*s: %s", (int)MIN(t->in->opcode.n, 100),
+                        t->in->opcode.s, why);
+}
+
 /* The handle: a register of 64 bits. */
 static void print_handle(Translator *t, const PtxOperand *operand) {
         if (operand->kind != PTX_REGISTER) {
@@ -33,7 +39,7 @@ static const char *take_geometry(Translator *t, size_t *ret_n, PtxType *ret_type
 
         *ret_n = is_2d ? 2 : 1;
         if (!is_1d && !is_2d) {
-                translator_refuse(t, "gpuq has textures of linear and of pitched memory");
+                refuse_everywhere(t, "it has textures of one dimension, and of rows with a pitch");
                 return NULL;
         }
         if (!translator_take(t, "v4") || translator_operand(t, 0)->kind != PTX_VECTOR ||
@@ -50,9 +56,11 @@ static const char *take_geometry(Translator *t, size_t *ret_n, PtxType *ret_type
                 return "1d_s32";
         if (is_2d && *ret_type == PTX_F32)
                 return "2d_f32";
-        translator_refuse(t, is_1d ? "tex1D() needs a CUDA array, which gpuq does not have: use "
-                                     "tex1Dfetch(), or tex2D() of a texture with one row"
-                                   : "the coordinates of a two-dimensional texture are f32");
+        if (is_1d)
+                refuse_everywhere(t, "tex1D() needs a CUDA array, which there is not; use "
+                                     "tex1Dfetch(), or tex2D() of a texture with one row");
+        else
+                translator_refuse(t, "the coordinates of a two-dimensional texture are f32");
         return NULL;
 }
 
@@ -102,7 +110,10 @@ static void print_query(Translator *t) {
 }
 
 bool translate_texture(Translator *t, const char *name) {
-        if (strcmp(name, "tex") == 0)
+        if (translator_has("suld sust sured suq", name))
+                refuse_everywhere(t, "it has no surfaces, which CUDA makes of its arrays only; "
+                                     "write to a buffer");
+        else if (strcmp(name, "tex") == 0)
                 print_fetch(t);
         else if (strcmp(name, "txq") == 0)
                 print_query(t);

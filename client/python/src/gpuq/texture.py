@@ -103,7 +103,9 @@ class Texture:
         """The packed gpuq_arg. `keep`: objects that must live until the call."""
         if packer.size != 8 or packer.kind not in (native.WORD64, native.I64, native.BYTES):
             raise packer._mismatch(repr(self))
-        array = self._rows(job, packer)
+        if packer.known is not None and "cudaSurfaceObject_t" in packer.known.text:
+            raise TypeError(f"{packer.where} is a surface, which gpuq does not have: let the kernel write to an array")
+        array = self._rows()
         height = self._extent[0] if len(self._extent) == 2 else 0
         desc = ctypes.create_string_buffer(_DESC.pack(_FORMATS[self.array.dtype], self.channels, self.width, height,
                                                       array.nbytes // height if height else 0, *self.modes, self.linear,
@@ -112,7 +114,7 @@ class Texture:
         handle = job._handle_of(packer, array, native.IN)[0]
         return _ARG.pack(handle, native.IN, native.TEXTURE, 8, ctypes.addressof(desc))
 
-    def _rows(self, job, packer):
+    def _rows(self):
         """The array itself, or one with padded rows that a copy is made of."""
         if isinstance(self.array, DeviceArray) or not self._is_copied():
             return self.array
@@ -131,7 +133,7 @@ class Texture:
         """Whether the array itself is in the job, so that another may take its place in a prepared one."""
         if isinstance(self.array, DeviceArray):
             return True
-        return self.array.flags.c_contiguous and self._rows(None, None) is self.array
+        return self.array.flags.c_contiguous and self._rows() is self.array
 
 
 def _choice(value, name: str, choices: tuple[str, ...]) -> str:

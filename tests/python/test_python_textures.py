@@ -27,6 +27,10 @@ extern "C" __global__ void integers(cudaTextureObject_t t, int *out)
         out[threadIdx.x] = tex1Dfetch<short>(t, threadIdx.x);
 }
 
+extern "C" __global__ void surface(cudaSurfaceObject_t s)
+{
+}
+
 extern "C" __global__ void number(float t, float *out)
 {
         *out = t;
@@ -162,8 +166,29 @@ def test_wrong_textures_and_wrong_arguments(gpuq, kernels):
         kernels["line"].run((1, 8), gpuq.In(np.zeros(8, np.float32)), gpuq.Out(out))
     with pytest.raises(TypeError, match="array, not a Texture"):
         kernels["line"].run((1, 8), gpuq.Texture(IMAGE), gpuq.Texture(IMAGE))
+    with pytest.raises(TypeError, match="a surface, which gpuq does not have"):
+        kernels["surface"].run((1, 1), gpuq.Texture(IMAGE))
     with pytest.raises(TypeError, match="cannot be a Texture"):
         kernels["number"].run((1, 1), gpuq.Texture(IMAGE), gpuq.Out(out))
+
+
+def test_a_texture_job_does_not_wait_for_a_running_kernel(gpuq, kernels, module, gate):
+    """Of the same client, on other memory: making a texture object waits for nobody."""
+    running = module["gated"].submit((1, 1), gate.flag, gpuq.In(np.array([7], np.int32)), gpuq.Out(np.zeros(1, np.int32)))
+    for n in range(1, 5):
+        out = np.zeros(n, np.float32)
+        kernels["line"].run((1, n), gpuq.Texture(np.ones(n, np.float32)), gpuq.Out(out))
+        assert (out == 1).all()
+    assert not running.done()
+    gate.open()
+    running.wait()
+
+
+def test_a_raw_kernel_takes_textures(gpuq):
+    """As CuPy has kernels."""
+    out = gpuq.zeros(4, np.float32)
+    gpuq.RawKernel(SOURCE, "line")((1,), (4,), (gpuq.Texture(np.arange(4, dtype=np.float32)), gpuq.Out(out)))
+    assert out.tolist() == [0, 1, 2, 3]
 
 
 def test_a_checked_job_may_have_textures(gpuq, kernels):

@@ -943,15 +943,13 @@ typedef unsigned long long cudaTextureObject_t;
 typedef unsigned long long cudaSurfaceObject_t; /* gpuq has none: a name for parameters */
 
 /* What the instruction gives, as a type that a texture has. */
-template <class T>
-struct GpuqTexel;
+template <class T> struct GpuqTexel;
 #define GPUQ_FETCH(register, out, instruction, ...)                                                \
         register x, y, z, w;                                                                       \
         asm(instruction : "=" out(x), "=" out(y), "=" out(z), "=" out(w) : __VA_ARGS__);           \
         return of(x, y, z, w);
 #define GPUQ_TEXEL(type, result, register, out, ...)                                               \
-        template <>                                                                                \
-        struct GpuqTexel<type> {                                                                   \
+        template <> struct GpuqTexel<type> {                                                       \
                 static __device__ __forceinline__ type of(register x, register y, register z,      \
                                                           register w) {                            \
                         return __VA_ARGS__;                                                        \
@@ -990,24 +988,19 @@ GPUQ_TEXELS(float, float, "f32", float, "f")
 #undef GPUQ_TEXEL
 #undef GPUQ_FETCH
 
-template <class T>
-GPUQ_DEVICE T tex1Dfetch(cudaTextureObject_t texture, int x) {
+template <class T> GPUQ_DEVICE T tex1Dfetch(cudaTextureObject_t texture, int x) {
         return GpuqTexel<T>::fetch(texture, x);
 }
-template <class T>
-GPUQ_DEVICE T tex1D(cudaTextureObject_t texture, float x) {
+template <class T> GPUQ_DEVICE T tex1D(cudaTextureObject_t texture, float x) {
         return GpuqTexel<T>::line(texture, x);
 }
-template <class T>
-GPUQ_DEVICE T tex2D(cudaTextureObject_t texture, float x, float y) {
+template <class T> GPUQ_DEVICE T tex2D(cudaTextureObject_t texture, float x, float y) {
         return GpuqTexel<T>::plane(texture, x, y);
 }
-template <class T>
-GPUQ_DEVICE void tex1Dfetch(T *result, cudaTextureObject_t texture, int x) {
+template <class T> GPUQ_DEVICE void tex1Dfetch(T *result, cudaTextureObject_t texture, int x) {
         *result = GpuqTexel<T>::fetch(texture, x);
 }
-template <class T>
-GPUQ_DEVICE void tex1D(T *result, cudaTextureObject_t texture, float x) {
+template <class T> GPUQ_DEVICE void tex1D(T *result, cudaTextureObject_t texture, float x) {
         *result = GpuqTexel<T>::line(texture, x);
 }
 template <class T>

@@ -253,9 +253,10 @@ typedef enum gpuq_kind {
         GPUQ_F64 = 5,
         GPUQ_I8 = 6,
         GPUQ_I16 = 7,
-        GPUQ_WORD64 = 8, /* of a parameter: a pointer or an 8-byte integer */
-        GPUQ_LOCAL = 9,  /* a __local pointer of OpenCL C; of an argument: so many bytes */
-        GPUQ_NULL = 10,  /* of an argument: a null pointer */
+        GPUQ_WORD64 = 8,   /* of a parameter: a pointer or an 8-byte integer */
+        GPUQ_LOCAL = 9,    /* a __local pointer of OpenCL C; of an argument: so many bytes */
+        GPUQ_NULL = 10,    /* of an argument: a null pointer */
+        GPUQ_TEXTURE = 11, /* of an argument: a texture object over a buffer */
 } gpuq_kind;
 
 typedef struct gpuq_parameter {
@@ -426,6 +427,7 @@ typedef struct gpuq_arg {
                 float f32;
                 double f64;
                 const void *bytes; /* kind GPUQ_BYTES; copied by the call that takes it */
+                const struct gpuq_texture_desc *texture; /* kind GPUQ_TEXTURE; likewise */
         } value;
 } gpuq_arg;
 
@@ -458,6 +460,58 @@ static inline gpuq_arg gpuq_null(void) {
 static inline gpuq_arg gpuq_local(size_t size) {
         gpuq_arg arg = {NULL, GPUQ_IN, GPUQ_LOCAL, sizeof(uint64_t), {0}};
         arg.value.u64 = size;
+        return arg;
+}
+
+/* What each channel of a texel is. */
+typedef enum gpuq_texel_format {
+        GPUQ_TEXEL_U8 = 1,
+        GPUQ_TEXEL_U16 = 2,
+        GPUQ_TEXEL_U32 = 3,
+        GPUQ_TEXEL_I8 = 4,
+        GPUQ_TEXEL_I16 = 5,
+        GPUQ_TEXEL_I32 = 6,
+        GPUQ_TEXEL_F16 = 7, /* kernels get floats */
+        GPUQ_TEXEL_F32 = 8,
+} gpuq_texel_format;
+
+/* What a fetch outside of a texture gets. */
+typedef enum gpuq_address_mode {
+        GPUQ_ADDRESS_CLAMP = 0,  /* the nearest texel */
+        GPUQ_ADDRESS_BORDER = 1, /* 0 */
+        GPUQ_ADDRESS_WRAP = 2,   /* as if the texture were repeated; needs normalized coordinates */
+        GPUQ_ADDRESS_MIRROR = 3, /* the same, every other time reversed */
+} gpuq_address_mode;
+
+/*
+ * A texture over a buffer. All 0 but format, channels and width: memory of one dimension, which
+ * kernels fetch by index, with tex1Dfetch(). With a height: rows for tex2D().
+ */
+typedef struct gpuq_texture_desc {
+        gpuq_texel_format format;
+        unsigned channels;            /* of a texel: 1, 2 or 4 */
+        size_t width;                 /* texels */
+        size_t height;                /* rows; 0: one dimension */
+        size_t pitch;                 /* bytes from row to row; 0: rows follow each other */
+        gpuq_address_mode address[2]; /* in x and y; only with a height, as the next two */
+        bool linear;                  /* bilinear filtering; else the nearest texel */
+        bool normalized;              /* coordinates are from 0 to 1, not in texels */
+        bool to_float; /* integers of 8 or 16 bits are read as floats: 0 to 1, signed ones -1 to 1 */
+} gpuq_texture_desc;
+
+/**
+ * gpuq_texture() - a texture object, for a parameter of type cudaTextureObject_t
+ * @buffer: borrowed as by gpuq_in(); the job reads it
+ * @desc:   borrowed until the call that takes the argument returns
+ *
+ * The texture must lie in the buffer. On today's GPUs it must begin at a multiple of 512 bytes, as every new buffer
+ * does, and its pitch must be a multiple of 32 bytes; else the job fails with GPUQ_E_INVALID. Kernels with textures run
+ * alone in their launch, and never on host memory in place. There are no surfaces: CUDA has them for its arrays only,
+ * not for memory like that of a buffer. Write to a buffer instead.
+ */
+static inline gpuq_arg gpuq_texture(gpuq_buffer *buffer, const gpuq_texture_desc *desc) {
+        gpuq_arg arg = {buffer, GPUQ_IN, GPUQ_TEXTURE, sizeof(uint64_t), {0}};
+        arg.value.texture = desc;
         return arg;
 }
 #define GPUQ_SCALAR_(name, type, k)                                                                \

@@ -937,6 +937,77 @@ using ::sqrt;
 using ::trunc;
 } // namespace std
 
+/* ---- textures ---------------------------------------------------------------- */
+
+typedef unsigned long long cudaTextureObject_t;
+typedef unsigned long long cudaSurfaceObject_t; /* gpuq has none: a name for parameters */
+
+/* What the instruction gives, as a type that a texture has. */
+template <class T> struct GpuqTexel;
+#define GPUQ_FETCH(register, out, instruction, ...)                                                \
+        register x, y, z, w;                                                                       \
+        asm(instruction : "=" out(x), "=" out(y), "=" out(z), "=" out(w) : __VA_ARGS__);           \
+        return of(x, y, z, w);
+#define GPUQ_TEXEL(type, result, register, out, ...)                                               \
+        template <> struct GpuqTexel<type> {                                                       \
+                static __device__ __forceinline__ type of(register x, register y, register z,      \
+                                                          register w) {                            \
+                        return __VA_ARGS__;                                                        \
+                }                                                                                  \
+                static __device__ __forceinline__ type fetch(cudaTextureObject_t t, int i) {       \
+                        GPUQ_FETCH(register, out,                                                  \
+                                   "tex.1d.v4." result ".s32 {%0, %1, %2, %3}, [%4, {%5}];",       \
+                                   "l"(t), "r"(i))                                                 \
+                }                                                                                  \
+                static __device__ __forceinline__ type line(cudaTextureObject_t t, float i) {      \
+                        GPUQ_FETCH(register, out,                                                  \
+                                   "tex.1d.v4." result ".f32 {%0, %1, %2, %3}, [%4, {%5}];",       \
+                                   "l"(t), "f"(i))                                                 \
+                }                                                                                  \
+                static __device__ __forceinline__ type plane(cudaTextureObject_t t, float i,       \
+                                                             float k) {                            \
+                        GPUQ_FETCH(register, out,                                                  \
+                                   "tex.2d.v4." result ".f32 {%0, %1, %2, %3}, [%4, {%5, %6}];",   \
+                                   "l"(t), "f"(i), "f"(k))                                         \
+                }                                                                                  \
+        };
+#define GPUQ_TEXELS(type, name, result, register, out)                                             \
+        GPUQ_TEXEL(type, result, register, out, (type)x)                                           \
+        GPUQ_TEXEL(name##1, result, register, out, {(type)x})                                      \
+        GPUQ_TEXEL(name##2, result, register, out, {(type)x, (type)y})                             \
+        GPUQ_TEXEL(name##4, result, register, out, {(type)x, (type)y, (type)z, (type)w})
+GPUQ_TEXEL(char, "s32", int, "r", (char)x)
+GPUQ_TEXELS(signed char, char, "s32", int, "r")
+GPUQ_TEXELS(unsigned char, uchar, "u32", unsigned, "r")
+GPUQ_TEXELS(short, short, "s32", int, "r")
+GPUQ_TEXELS(unsigned short, ushort, "u32", unsigned, "r")
+GPUQ_TEXELS(int, int, "s32", int, "r")
+GPUQ_TEXELS(unsigned, uint, "u32", unsigned, "r")
+GPUQ_TEXELS(float, float, "f32", float, "f")
+#undef GPUQ_TEXELS
+#undef GPUQ_TEXEL
+#undef GPUQ_FETCH
+
+template <class T> GPUQ_DEVICE T tex1Dfetch(cudaTextureObject_t texture, int x) {
+        return GpuqTexel<T>::fetch(texture, x);
+}
+template <class T> GPUQ_DEVICE T tex1D(cudaTextureObject_t texture, float x) {
+        return GpuqTexel<T>::line(texture, x);
+}
+template <class T> GPUQ_DEVICE T tex2D(cudaTextureObject_t texture, float x, float y) {
+        return GpuqTexel<T>::plane(texture, x, y);
+}
+template <class T> GPUQ_DEVICE void tex1Dfetch(T *result, cudaTextureObject_t texture, int x) {
+        *result = GpuqTexel<T>::fetch(texture, x);
+}
+template <class T> GPUQ_DEVICE void tex1D(T *result, cudaTextureObject_t texture, float x) {
+        *result = GpuqTexel<T>::line(texture, x);
+}
+template <class T>
+GPUQ_DEVICE void tex2D(T *result, cudaTextureObject_t texture, float x, float y) {
+        *result = GpuqTexel<T>::plane(texture, x, y);
+}
+
 /* ---- text ------------------------------------------------------------------- */
 
 /* clang itself turns calls of printf() into the driver's vprintf. */

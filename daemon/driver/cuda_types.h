@@ -22,6 +22,7 @@ extern "C" {
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef unsigned long long CUmemGenericAllocationHandle;
+typedef unsigned long long CUtexObject;
 typedef uint32_t cuuint32_t;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
@@ -30,6 +31,7 @@ typedef struct CUkern_st *CUkernel;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
@@ -114,6 +116,7 @@ typedef enum CUdevice_attribute_enum {
         CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10,
         CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK = 12,
         CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13,
+        CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT = 14,
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
         CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT = 17,
         CU_DEVICE_ATTRIBUTE_INTEGRATED = 18,
@@ -128,6 +131,11 @@ typedef enum CUdevice_attribute_enum {
         CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT = 40,
         CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
         CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
+        CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT = 51,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH = 69,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH = 70,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT = 71,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH = 72,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
         CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED = 78,
@@ -283,6 +291,84 @@ typedef enum CUfunction_attribute_enum {
         CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH = 13,
         CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
 } CUfunction_attribute;
+
+typedef enum CUarray_format_enum {
+        CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
+        CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
+        CU_AD_FORMAT_UNSIGNED_INT32 = 0x03,
+        CU_AD_FORMAT_SIGNED_INT8 = 0x08,
+        CU_AD_FORMAT_SIGNED_INT16 = 0x09,
+        CU_AD_FORMAT_SIGNED_INT32 = 0x0a,
+        CU_AD_FORMAT_HALF = 0x10,
+        CU_AD_FORMAT_FLOAT = 0x20,
+} CUarray_format;
+
+typedef enum CUaddress_mode_enum {
+        CU_TR_ADDRESS_MODE_WRAP = 0,
+        CU_TR_ADDRESS_MODE_CLAMP = 1,
+        CU_TR_ADDRESS_MODE_MIRROR = 2,
+        CU_TR_ADDRESS_MODE_BORDER = 3,
+} CUaddress_mode;
+
+typedef enum CUfilter_mode_enum {
+        CU_TR_FILTER_MODE_POINT = 0,
+        CU_TR_FILTER_MODE_LINEAR = 1,
+} CUfilter_mode;
+
+#define CU_TRSF_READ_AS_INTEGER        0x01
+#define CU_TRSF_NORMALIZED_COORDINATES 0x02
+
+typedef enum CUresourcetype_enum {
+        CU_RESOURCE_TYPE_ARRAY = 0,
+        CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
+        CU_RESOURCE_TYPE_LINEAR = 2,
+        CU_RESOURCE_TYPE_PITCH2D = 3,
+} CUresourcetype;
+
+typedef struct CUDA_RESOURCE_DESC_st {
+        CUresourcetype resType;
+        union {
+                struct {
+                        CUarray hArray;
+                } array;
+                struct {
+                        CUmipmappedArray hMipmappedArray;
+                } mipmap;
+                struct {
+                        CUdeviceptr devPtr;
+                        CUarray_format format;
+                        unsigned int numChannels;
+                        size_t sizeInBytes;
+                } linear;
+                struct {
+                        CUdeviceptr devPtr;
+                        CUarray_format format;
+                        unsigned int numChannels;
+                        size_t width;
+                        size_t height;
+                        size_t pitchInBytes;
+                } pitch2D;
+                struct {
+                        int reserved[32];
+                } reserved;
+        } res;
+        unsigned int flags;
+} CUDA_RESOURCE_DESC;
+
+typedef struct CUDA_TEXTURE_DESC_st {
+        CUaddress_mode addressMode[3];
+        CUfilter_mode filterMode;
+        unsigned int flags;
+        unsigned int maxAnisotropy;
+        CUfilter_mode mipmapFilterMode;
+        float mipmapLevelBias;
+        float minMipmapLevelClamp;
+        float maxMipmapLevelClamp;
+        float borderColor[4];
+        int reserved[12];
+} CUDA_TEXTURE_DESC;
+
+typedef struct CUDA_RESOURCE_VIEW_DESC_st CUDA_RESOURCE_VIEW_DESC; /* never given */
 
 typedef enum CUlaunchAttributeID_enum {
         CU_LAUNCH_ATTRIBUTE_IGNORE = 0,

@@ -170,6 +170,11 @@
         X(cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams,                          \
           (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params,              \
            CUcontext context))                                                                     \
+        /* texture objects */                                                                      \
+        X(cuTexObjectCreate, cuTexObjectCreate,                                                    \
+          (CUtexObject *ret_texture, const CUDA_RESOURCE_DESC *resource,                           \
+           const CUDA_TEXTURE_DESC *texture, const CUDA_RESOURCE_VIEW_DESC *view))                 \
+        X(cuTexObjectDestroy, cuTexObjectDestroy, (CUtexObject texture))                           \
         /* linking, in the compiler; the CPU driver answers CUDA_ERROR_NOT_SUPPORTED */            \
         X(cuLinkCreate, cuLinkCreate_v2,                                                           \
           (unsigned int n_options, CUjit_option *options, void **values, CUlinkState *ret_state))  \

@@ -36,6 +36,9 @@
 #include "cpu/ptx/video.h"
 #include "cpu/ptx/narrow.h"
 #include "cpu/ptx/output.h"
+#ifdef PTX_TEXTURES
+#include "cpu/ptx/texture.h"
+#endif
 #include "cpu/ptx/library.h"
 
 #endif

@@ -60,6 +60,33 @@ static bool kind_takes_buffer(const FunctionParameter *parameter) {
         }
 }
 
+/* A handle is an integer of 8 bytes, to those who do not know better. */
+static bool kind_takes_texture(const FunctionParameter *parameter) {
+        switch ((int)parameter->kind) {
+                case GPUQ__V1__KIND__WORD64:
+                case GPUQ__V1__KIND__I64:
+                        return true;
+                case GPUQ__V1__KIND__BYTES:
+                        return parameter->size == sizeof(CUtexObject);
+                default:
+                        return false;
+        }
+}
+
+TextureShape argument_texture(const Gpuq__V1__Texture *message) {
+        return (TextureShape){
+                .width = message->width,
+                .height = message->height,
+                .pitch = message->pitch,
+                .format = (uint32_t)message->format,
+                .channels = message->channels,
+                .address = {(uint32_t)message->address_x, (uint32_t)message->address_y},
+                .linear = message->linear,
+                .normalized = message->normalized,
+                .to_float = message->to_float,
+        };
+}
+
 /* A pointer that is no buffer's address is the null pointer. */
 static bool scalar_is_null(const ProtobufCBinaryData *scalar) {
         static const uint8_t null[sizeof(CUdeviceptr)];
@@ -100,6 +127,10 @@ int argument_check(const Function *function, unsigned i, const Gpuq__V1__Argumen
                 return kind_takes_buffer(parameter)
                                ? 0
                                : argument_misfit(function, i, "a buffer", failure);
+        if (argument->value_case == GPUQ__V1__ARGUMENT__VALUE_TEXTURE)
+                return kind_takes_texture(parameter)
+                               ? 0
+                               : argument_misfit(function, i, "a texture", failure);
         if (argument->value_case != GPUQ__V1__ARGUMENT__VALUE_SCALAR)
                 return argument_misfit(function, i, "nothing", failure);
 

@@ -13,6 +13,7 @@
 #include "worker/graph.h"
 #include "worker/in_place.h"
 #include "worker/job.h"
+#include "worker/texture.h"
 
 #define BATCH_BYTES_MAX (4u << 20) /* of small jobs in one batch: enough for full speed over PCIe */
 #define FORMING_MAX     8u         /* batches that are formed at once */
@@ -44,6 +45,8 @@ typedef struct Batch {
         Ticket ticket;       /* in flight */
         CUdeviceptr scratch; /* its own, for copy engines */
         Graph *graph;
+        Texture **textures; /* of its only job; NULL: none */
+        size_t n_textures;
         CUevent begin, end;   /* if timed */
         uint32_t timeout_ms;  /* the shortest of its jobs'; 0: none */
         bool waits_elsewhere; /* it also waits for other streams */

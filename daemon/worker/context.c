@@ -87,6 +87,23 @@ static unsigned context_attribute(const Context *context, CUdevice_attribute att
         return value > 0 ? (unsigned)value : 0;
 }
 
+static void context_read_texture_limits(Context *context) {
+        ContextLimits *limits = &context->limits;
+
+        limits->max_texture_line =
+                context_attribute(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
+        limits->max_texture[0] =
+                context_attribute(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH);
+        limits->max_texture[1] =
+                context_attribute(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT);
+        limits->max_texture_pitch =
+                context_attribute(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH);
+        limits->texture_alignment =
+                MAX(context_attribute(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT), 1u);
+        limits->texture_pitch_alignment =
+                MAX(context_attribute(context, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT), 1u);
+}
+
 static void context_read_limits(Context *context) {
         ContextLimits *limits = &context->limits;
 
@@ -108,6 +125,7 @@ static void context_read_limits(Context *context) {
         limits->cooperative = context_attribute(context, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
         if (context_attribute(context, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH))
                 limits->max_cluster = CONTEXT_CLUSTER_MAX;
+        context_read_texture_limits(context);
 }
 
 static void context_name_target(Context *context) {

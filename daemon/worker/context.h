@@ -24,6 +24,11 @@ typedef struct ContextLimits {
         unsigned n_multiprocessors; /* of the context; of a green one fewer than the device has */
         unsigned max_cluster;       /* blocks; 0: the device has no clusters */
         bool cooperative;
+        size_t max_texture_line;        /* texels, of one dimension */
+        size_t max_texture[2];          /* texels and rows */
+        size_t max_texture_pitch;       /* bytes */
+        size_t texture_alignment;       /* bytes: where a texture begins; 1 or more */
+        size_t texture_pitch_alignment; /* bytes: likewise */
 } ContextLimits;
 
 typedef struct Context {

@@ -342,9 +342,10 @@ static bool graph_may_run(const Graph *graph, const Stream *stream) {
         return graph->n_busy == 0 || graph->stream == stream;
 }
 
-/* The memory of wide launches is another address on each stream. */
+/* The memory of wide launches is another address on each stream, and a texture object may be a new one. */
 static bool graph_may_be_same(const Program *program) {
-        return program->number && program->n_buffers <= GRAPH_N_ADDRESSES && !program->is_wide;
+        return program->number && program->n_buffers <= GRAPH_N_ADDRESSES && !program->is_wide &&
+               program->n_textures == 0;
 }
 
 /* A graph whose last run was this program on the same buffers: shape and arguments need no check. */

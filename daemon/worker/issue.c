@@ -16,6 +16,7 @@ void issuer_init(Issuer *issuer, Context *context, Streams *streams,
         issuer->streams = streams;
         issuer->settings = *settings;
         graphs_init(&issuer->graphs, context);
+        textures_init(&issuer->textures, context);
         transfer_init(&issuer->transfer, context, streams);
 }
 
@@ -178,10 +179,43 @@ static int issue_checked(const Issuer *issuer, const Batch *batch, Job *job, Fai
         return r;
 }
 
+/* The objects are the batch's until it ends, in whatever way. */
+static int issue_textures(Issuer *issuer, Batch *batch, Program *program, Failure *failure) {
+        int r;
+
+        if (program->n_textures == 0)
+                return 0;
+        batch->textures = calloc(program->n_textures, sizeof(Texture *));
+        if (!batch->textures)
+                return -ENOMEM;
+        for (size_t i = 0; i < program->n_textures; ++i) {
+                ProgramTexture *texture = &program->textures[i];
+
+                r = textures_take(&issuer->textures, &texture->shape,
+                                  program->addresses[texture->buffer],
+                                  &batch->textures[batch->n_textures], failure);
+                if (r)
+                        return r;
+                texture->object = batch->textures[batch->n_textures++]->object;
+        }
+        return 0;
+}
+
+static void issue_release_textures(Issuer *issuer, Batch *batch) {
+        for (size_t i = 0; i < batch->n_textures; ++i)
+                textures_release(&issuer->textures, batch->textures[i]);
+        free(batch->textures);
+        batch->textures = NULL;
+        batch->n_textures = 0;
+}
+
 static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
         int r;
 
         job_set_addresses(job, batch->way == BATCH_IN_PLACE);
+        r = issue_textures(issuer, batch, job->program, failure);
+        if (r)
+                return r;
         if (job->program->is_wide)
                 job->program->wide = stream_wide(issuer->streams, batch->stream);
         if (job->program->is_checked)
@@ -412,5 +446,6 @@ void issue_finish(Issuer *issuer, Batch *batch, uint64_t now_ns) {
                               now_ns > batch->issued_ns ? now_ns - batch->issued_ns : 0, now_ns);
         graph_release(batch->graph);
         batch->graph = NULL;
+        issue_release_textures(issuer, batch);
         ticket_release(issuer->streams, &batch->ticket);
 }

@@ -31,6 +31,7 @@ typedef struct Issuer {
         Streams *streams;
         IssueSettings settings;
         Graphs graphs;
+        Textures textures;
         Transfer transfer;
         TwinTable table;
         IssueCounters counters;

@@ -287,11 +287,10 @@ static bool job_is_checked(const Job *job) {
 
 /* ---- its data ---------------------------------------------------------------------------- */
 
-static int job_plan_staging(Job *job) {
+static int job_plan_staging(Job *job, uint64_t gap) {
         int r;
 
-        r = staging_plan(job->buffers, job->n_buffers, job_is_checked(job) ? JOB_GAP_BYTES : 0,
-                         job->staging_memory, &job->staging);
+        r = staging_plan(job->buffers, job->n_buffers, gap, job->staging_memory, &job->staging);
         if (r == -EOVERFLOW)
                 return failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY,
                                    "the job's buffers are larger than any memory");
@@ -315,8 +314,8 @@ static uint64_t job_count_small(const Job *job) {
 static bool job_fits_in_place(const Job *job) {
         uint64_t n_host = 0;
 
-        if (job->program->is_checked || job->staging.updates || job->n_small > JOB_SMALL_BYTES ||
-            !program_only_launch(job->program))
+        if (job->program->is_checked || job->program->n_textures > 0 || job->staging.updates ||
+            job->n_small > JOB_SMALL_BYTES || !program_only_launch(job->program))
                 return false;
         for (size_t i = 0; i < job->n_buffers; ++i) {
                 const StagingBuffer *buffer = &job->buffers[i];
@@ -337,7 +336,7 @@ static void job_find_kind(Job *job) {
 
         job->kind.class = stream_class(job->priority);
         if (!launch || job->timed || job->program->is_checked || job->program->has_printf ||
-            job->n_small > JOB_SMALL_BYTES)
+            job->program->n_textures > 0 || job->n_small > JOB_SMALL_BYTES)
                 return;
         job->n_rows = twin_rows(launch);
         if (job->n_rows < BATCH_ROWS_MIN)
@@ -350,19 +349,25 @@ static void job_find_kind(Job *job) {
 }
 
 int job_check(Job *job, Programs *programs) {
+        bool is_checked;
         int r;
 
         r = job_check_prepared(job);
         if (r)
                 return r;
-        if (job_is_checked(job) && job->n_buffers > CHECK_RANGES_MAX)
+        is_checked = job_is_checked(job);
+        if (is_checked && job->n_buffers > CHECK_RANGES_MAX)
                 return failure_set(&job->failure, GPUQ__V1__CODE__E_INVALID,
                                    "a checked job has %zu buffers; the limit is %u", job->n_buffers,
                                    CHECK_RANGES_MAX);
-        r = job_plan_staging(job);
+        r = job_plan_staging(job, is_checked ? JOB_GAP_BYTES : 0);
         if (r)
                 return r;
         r = job_build_program(job, programs);
+        if (r)
+                return r;
+        if (job->program->n_textures > 0 && !is_checked)
+                r = job_plan_staging(job, 1); /* for the alignment of textures */
         if (r)
                 return r;
 

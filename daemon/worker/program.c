@@ -13,6 +13,7 @@
 
 #include "worker/argument.h"
 #include "worker/geometry.h"
+#include "worker/texture.h"
 #include "worker/wide.h"
 
 typedef struct ProgramRoom {
@@ -20,6 +21,7 @@ typedef struct ProgramRoom {
         size_t n_values;    /* arguments */
         size_t n_scalars;   /* slots of 16 bytes */
         size_t n_variables; /* addresses */
+        size_t n_textures;
 } ProgramRoom;
 
 typedef struct ProgramBuilder {
@@ -45,8 +47,11 @@ static ProgramRoom program_measure(const Gpuq__V1__Operations *operations) {
                         continue;
                 room.n_values +=
                         operation->launch->n_arguments + 1; /* a wide form takes one more */
-                for (size_t k = 0; k < operation->launch->n_arguments; ++k)
+                for (size_t k = 0; k < operation->launch->n_arguments; ++k) {
                         room.n_scalars += argument_slots(operation->launch->arguments[k]);
+                        room.n_textures += operation->launch->arguments[k]->value_case ==
+                                           GPUQ__V1__ARGUMENT__VALUE_TEXTURE;
+                }
         }
         return room;
 }
@@ -55,7 +60,7 @@ static size_t program_round(size_t n) {
         return (n + sizeof(ArgumentSlot) - 1) / sizeof(ArgumentSlot) * sizeof(ArgumentSlot);
 }
 
-/* One block: the program, slots, addresses, needs, steps, values. */
+/* One block: the program, slots, addresses, needs, steps, values, textures. */
 static int program_allocate(ProgramBuilder *builder, const ProgramRoom *room) {
         size_t n_head = program_round(sizeof(Program));
         size_t n_scalars = room->n_scalars * sizeof(ArgumentSlot);
@@ -64,7 +69,8 @@ static int program_allocate(ProgramBuilder *builder, const ProgramRoom *room) {
 
         block = calloc(1, n_head + n_scalars + n_addresses * sizeof(CUdeviceptr) +
                                   builder->input->n_buffers * sizeof(uint64_t) +
-                                  room->n_steps * sizeof(Step) + room->n_values * sizeof(void *));
+                                  room->n_steps * sizeof(Step) + room->n_values * sizeof(void *) +
+                                  room->n_textures * sizeof(ProgramTexture));
         if (!block)
                 return -ENOMEM;
 
@@ -78,6 +84,7 @@ static int program_allocate(ProgramBuilder *builder, const ProgramRoom *room) {
         builder->program->needs = (uint64_t *)(builder->program->addresses + n_addresses);
         builder->program->steps = (Step *)(builder->program->needs + builder->input->n_buffers);
         builder->values = (void **)(builder->program->steps + room->n_steps);
+        builder->program->textures = (ProgramTexture *)(builder->values + room->n_values);
         return 0;
 }
 
@@ -101,6 +108,31 @@ static int program_buffer(const ProgramBuilder *builder, uint32_t index, const c
         return 0;
 }
 
+/* The extent counts as a need: other jobs may run the program with smaller buffers. */
+static int program_texture(ProgramBuilder *builder, const ProgramLaunch *launch, unsigned i,
+                           const Gpuq__V1__Texture *message, const char *what) {
+        TextureShape shape = argument_texture(message);
+        const ProgramBuffer *buffer = NULL;
+        ProgramTexture *texture;
+        char text[256];
+        int r;
+
+        r = program_buffer(builder, message->buffer, what, &buffer);
+        if (r)
+                return r;
+        if (!texture_check(&shape, buffer->length, text, sizeof(text)) ||
+            !texture_check_limits(&shape, &builder->context->limits, text, sizeof(text)))
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID, "%s %s", what,
+                                   text);
+
+        texture = &builder->program->textures[builder->program->n_textures++];
+        *texture = (ProgramTexture){.shape = shape, .buffer = message->buffer};
+        builder->program->needs[message->buffer] =
+                MAX(builder->program->needs[message->buffer], texture_bytes(&shape));
+        launch->values[i] = &texture->object;
+        return 0;
+}
+
 static int program_argument(ProgramBuilder *builder, const ProgramLaunch *launch, unsigned i,
                             const Gpuq__V1__Argument *argument) {
         const ProgramBuffer *buffer = NULL;
@@ -111,8 +143,10 @@ static int program_argument(ProgramBuilder *builder, const ProgramLaunch *launch
         if (r)
                 return r;
 
+        snprintf(what, sizeof(what), "argument %u of %.40s", i + 1, launch->function->name);
+        if (argument->value_case == GPUQ__V1__ARGUMENT__VALUE_TEXTURE)
+                return program_texture(builder, launch, i, argument->texture, what);
         if (argument->value_case == GPUQ__V1__ARGUMENT__VALUE_BUFFER) {
-                snprintf(what, sizeof(what), "argument %u of %.40s", i + 1, launch->function->name);
                 r = program_buffer(builder, argument->buffer, what, &buffer);
                 if (r)
                         return r;

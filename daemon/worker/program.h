@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "util/texture.h"
 #include "worker/geometry.h"
 
 typedef struct ProgramBuffer {
@@ -54,6 +55,13 @@ typedef struct ProgramFill {
         unsigned width; /* bytes of an element: 1, 2, 4 */
 } ProgramFill;
 
+/* A texture over a buffer, or the same for several arguments. */
+typedef struct ProgramTexture {
+        TextureShape shape;
+        uint32_t buffer;
+        CUtexObject object; /* set this before running */
+} ProgramTexture;
+
 typedef enum StepKind {
         STEP_LAUNCH,
         STEP_COPY,
@@ -79,6 +87,8 @@ typedef struct Program {
         size_t n_buffers;
         Step *steps;
         size_t n_steps;
+        ProgramTexture *textures;
+        size_t n_textures;
         CUdeviceptr wide;   /* memory of wide launches (wide.h): set this too if is_wide */
         bool is_wide;       /* there are such */
         bool has_printf;    /* a kernel may print: runs alone */

@@ -59,6 +59,7 @@ void runner_open(Runner *runner, const Image *image) {
 
 void runner_forget_addresses(Runner *runner) {
         graphs_forget_addresses(&runner->issuer.graphs);
+        textures_forget_addresses(&runner->issuer.textures);
 }
 
 void runner_forget_functions(Runner *runner) {

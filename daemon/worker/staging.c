@@ -138,7 +138,7 @@ static size_t staging_region(const StagingSlice *slices, size_t n, bool are_apar
 }
 
 static int staging_sweep(Staging *staging, const StagingSlice *slices, size_t n, uint64_t gap) {
-        uint64_t top = 0, end;
+        uint64_t top = 0, end, align = gap > 0 ? STAGING_APART_ALIGNMENT : STAGING_ALIGNMENT;
 
         for (size_t i = 0, n_region; i < n; i += n_region) {
                 uint64_t start = slices[i].buffer->offset, place = top;
@@ -146,7 +146,7 @@ static int staging_sweep(Staging *staging, const StagingSlice *slices, size_t n,
                 n_region = staging_region(slices + i, n - i, gap > 0, &end);
                 /* Several slices must keep the alignment that each has in the arena. */
                 if (n_region > 1)
-                        place += start % STAGING_ALIGNMENT;
+                        place += start % align;
                 if (end - start > STAGING_BYTES_MAX - place)
                         return -EOVERFLOW;
 
@@ -154,8 +154,8 @@ static int staging_sweep(Staging *staging, const StagingSlice *slices, size_t n,
                         staging_place(staging, &slices[k],
                                       place + (slices[k].buffer->offset - start));
 
-                top = place + (end - start) + gap + STAGING_ALIGNMENT - 1;
-                top -= top % STAGING_ALIGNMENT;
+                top = place + (end - start) + gap + align - 1;
+                top -= top % align;
         }
 
         staging->n_bytes = top;

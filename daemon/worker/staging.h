@@ -20,7 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STAGING_ALIGNMENT 256u
+#define STAGING_ALIGNMENT       256u
+#define STAGING_APART_ALIGNMENT 512u /* of buffers with gaps between them: what textures need */
 
 typedef enum StagingDirection {
         STAGING_IN,
@@ -59,7 +60,8 @@ typedef struct Staging {
 size_t staging_room(size_t n_buffers);
 /**
  * staging_plan() - lay out a job's buffers
- * @gap: bytes between buffers that do not overlap; 0: neighbours stay adjacent
+ * @gap: bytes between buffers that do not overlap, each of which then begins at a multiple of
+ *       STAGING_APART_ALIGNMENT; 0: neighbours stay adjacent
  * @memory: of staging_room() bytes, aligned for a pointer; @ret_staging points into it
  *
  * Ranges are inside their arenas (offset + length does not overflow). Return: 0, or -EOVERFLOW if their

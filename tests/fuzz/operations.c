@@ -44,6 +44,11 @@ static const Context context = {
                         .n_multiprocessors = 4,
                         .max_cluster = 8,
                         .cooperative = true,
+                        .max_texture_line = 1000,
+                        .max_texture = {100, 50},
+                        .max_texture_pitch = 4096,
+                        .texture_alignment = 512,
+                        .texture_pitch_alignment = 1,
                 },
 };
 
@@ -52,6 +57,7 @@ static FunctionParameter parameters[] = {
         {GPUQ__V1__KIND__I32, 4, 8},
         {GPUQ__V1__KIND__BYTES, 3, 12},
 };
+static FunctionParameter handle[] = {{GPUQ__V1__KIND__WORD64, 8, 0}};
 static Function functions[] = {
         {
                 .symbol = "f",
@@ -69,18 +75,28 @@ static Function functions[] = {
                 .max_threads = 1024,
                 .dynamic_shared = 48 << 10,
         },
+        {
+                .symbol = "h",
+                .name = "h",
+                .parameters = handle,
+                .n_parameters = 1,
+                .kinds_known = true,
+                .max_threads = 1024,
+                .n_parameter_bytes = 8,
+        },
 };
 static Variable variables[] = {{"table", 0x5000, 64}};
 static Image image = {
         .cu = &fake_driver,
         .functions = functions,
-        .n_functions = 2,
+        .n_functions = 3,
         .variables = variables,
         .n_variables = 1,
         .has_variables = true,
 };
 static const ProgramBuffer buffers[] = {{100, 256, true}, {200, 256, false}, {64, 6, true}};
-static const ProgramKernel kernels[] = {{"f", &image}, {"g", &image}, {"table", &image}};
+static const ProgramKernel kernels[] = {
+        {"f", &image}, {"g", &image}, {"table", &image}, {"h", &image}};
 
 static uint64_t small_number(Input *input, const ProtobufCFieldDescriptor *field, void *userdata) {
         return input_u8(input) < 224 ? input_below(input, 5) : input_edge(input);
@@ -107,7 +123,7 @@ static void try_program(Input *input) {
                                  message_new(input, &gpuq__v1__operations__descriptor, small_number,
                                              NULL),
                                  room, true);
-        ProgramInput what = {NULL, n, buffers, 3, kernels, 3, NULL};
+        ProgramInput what = {NULL, n, buffers, 3, kernels, 4, NULL};
         Failure failure = {};
         Program *program;
 

@@ -360,6 +360,7 @@ class Client:
 
 Scalar = collections.namedtuple("Scalar", "data kind")
 Use = collections.namedtuple("Use", "slice direction")
+Texture = collections.namedtuple("Texture", "use fields")
 
 
 def _slice(what):
@@ -380,6 +381,11 @@ def OutWhole(what):
 
 def InOut(what):
     return Use(_slice(what), pb.INOUT)
+
+
+def texture(what, **fields):
+    """A texture object over it; fields as of pb.Texture, but for the buffer."""
+    return Texture(In(what), fields)
 
 
 def i32(value):
@@ -437,6 +443,8 @@ class Job:
         for arg in args:
             if isinstance(arg, Use):
                 launch.arguments.add(buffer=self.buffer(arg))
+            elif isinstance(arg, Texture):
+                launch.arguments.add(texture=pb.Texture(buffer=self.buffer(arg.use), **arg.fields))
             else:
                 launch.arguments.add(scalar=arg.data, kind=arg.kind)
         self.operations.append(pb.Operation(launch=launch))

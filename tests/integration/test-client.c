@@ -269,6 +269,7 @@ static const struct {
         {"many", scenario_many},
         {"checked", scenario_checked},
         {"prepared", scenario_prepared},
+        {"textures", scenario_textures},
         {"cancel", scenario_cancel},
         {"fork", scenario_fork},
         {"free-client-first", scenario_free_client_first},

@@ -49,6 +49,9 @@ void scenario_checked(void);
 /* test-client-prepared.c */
 void scenario_prepared(void);
 
+/* test-client-texture.c */
+void scenario_textures(void);
+
 /* test-client-life.c */
 void scenario_fork(void);
 void scenario_free_client_first(void);

@@ -10,14 +10,16 @@
 #include <string.h>
 
 #include "proto/pack.h"
+#include "util/texture.h"
 
 #include "build.h"
 #include "error.h"
 
 /* Upper bounds. They are tight, because an unused rest would double a job's memory. */
-#define LAUNCH_NUMBER_BYTES 6u /* of 32 bits, with its tag */
-#define LAUNCH_BYTES        (2 * PACK_PREFIX_BYTES + 12 * LAUNCH_NUMBER_BYTES) /* without its arguments */
-#define LAUNCH_ARG_BYTES    (PACK_PREFIX_BYTES + 2 * LAUNCH_NUMBER_BYTES) /* without its scalar */
+#define LAUNCH_NUMBER_BYTES  6u /* of 32 bits, with its tag */
+#define LAUNCH_BYTES         (2 * PACK_PREFIX_BYTES + 12 * LAUNCH_NUMBER_BYTES) /* without its arguments */
+#define LAUNCH_ARG_BYTES     (PACK_PREFIX_BYTES + 2 * LAUNCH_NUMBER_BYTES) /* without its scalar */
+#define LAUNCH_TEXTURE_BYTES (PACK_PREFIX_BYTES + 11 * PACK_FIELD_BYTES)
 
 #define LAUNCH_LOCAL_ALIGN 16u /* of the largest type of OpenCL that PTX loads at once */
 
@@ -34,6 +36,7 @@ static const char *launch_kind_name(unsigned kind) {
                 [GPUQ_WORD64] = "a buffer or a 64-bit integer",
                 [GPUQ_LOCAL] = "local memory",
                 [GPUQ_NULL] = "a null pointer",
+                [GPUQ_TEXTURE] = "a texture",
         };
 
         return kind < ARRAY_SIZE(names) ? names[kind] : "of an unknown kind";
@@ -42,6 +45,8 @@ static const char *launch_kind_name(unsigned kind) {
 static bool launch_kind_fits(unsigned wanted, unsigned given) {
         if (wanted == GPUQ_LOCAL || given == GPUQ_LOCAL)
                 return wanted == given;
+        if (given == GPUQ_TEXTURE)
+                return wanted == GPUQ_WORD64 || wanted == GPUQ_I64 || wanted == GPUQ_BYTES;
         if (wanted == given || wanted == GPUQ_BYTES)
                 return true;
         if (given == GPUQ_BYTES)
@@ -52,6 +57,43 @@ static bool launch_kind_fits(unsigned wanted, unsigned given) {
 
         return wanted == GPUQ_WORD64 && (given == GPUQ_POINTER || given == GPUQ_I64);
 }
+
+/* ---- textures ---------------------------------------------------------------- */
+
+static TextureShape launch_texture(const gpuq_arg *arg) {
+        const gpuq_texture_desc *desc = arg->value.texture;
+        TextureShape shape = {
+                .width = desc->width,
+                .height = desc->height,
+                .pitch = desc->pitch,
+                .format = desc->format,
+                .channels = desc->channels,
+                .address = {desc->address[0], desc->address[1]},
+                .linear = desc->linear,
+                .normalized = desc->normalized,
+                .to_float = desc->to_float,
+        };
+
+        if (shape.height && !shape.pitch && shape.format <= TEXTURE_F32 && shape.format)
+                shape.pitch = shape.width * texture_texel_bytes(&shape);
+        return shape;
+}
+
+static int launch_check_texture(const Gpuq__V1__KernelInfo *kernel, size_t i, const gpuq_arg *arg) {
+        TextureShape shape;
+        char text[256];
+
+        if (!arg->buffer || !arg->value.texture)
+                return error_set(GPUQ_E_INVALID,
+                                 "%s: argument %zu is a texture without a buffer or description",
+                                 kernel->name, i + 1);
+        shape = launch_texture(arg);
+        if (!texture_check(&shape, arg->buffer->size, text, sizeof(text)))
+                return error_set(GPUQ_E_INVALID, "%s: argument %zu %s", kernel->name, i + 1, text);
+        return 0;
+}
+
+/* ---- checks ------------------------------------------------------------------ */
 
 static int launch_check_arg(const Gpuq__V1__KernelInfo *kernel, size_t i, const gpuq_arg *arg) {
         const Gpuq__V1__Parameter *wanted = kernel->parameters[i];
@@ -73,7 +115,7 @@ static int launch_check_arg(const Gpuq__V1__KernelInfo *kernel, size_t i, const 
                 return error_set(GPUQ_E_INVALID, "%s: argument %zu must be %s, not %s",
                                  kernel->name, i + 1, launch_kind_name(wanted->kind),
                                  launch_kind_name(arg->kind));
-        return 0;
+        return arg->kind == GPUQ_TEXTURE ? launch_check_texture(kernel, i, arg) : 0;
 }
 
 /* If a length was passed as bytes, only the worker checks it. */
@@ -129,7 +171,9 @@ static size_t launch_measure(const gpuq_arg *args, size_t n_args) {
         size_t n = LAUNCH_BYTES;
 
         for (size_t i = 0; i < n_args; i++)
-                n += LAUNCH_ARG_BYTES + (args[i].buffer ? 0 : args[i].size);
+                n += LAUNCH_ARG_BYTES + (args[i].kind == GPUQ_TEXTURE ? LAUNCH_TEXTURE_BYTES
+                                         : args[i].buffer             ? 0
+                                                                      : args[i].size);
         return n;
 }
 
@@ -179,6 +223,23 @@ static uint8_t *launch_pack_buffer(uint8_t *p, uint32_t buffer) {
         return pack_number(pack_varint(p, buffer), 3, GPUQ__V1__KIND__POINTER);
 }
 
+static uint8_t *launch_pack_texture(uint8_t *p, const gpuq_arg *arg, uint32_t buffer) {
+        TextureShape shape = launch_texture(arg);
+        uint8_t *begin = pack_open(p, GPUQ__V1__ARGUMENT__VALUE_TEXTURE);
+
+        p = pack_number(begin, 1, buffer);
+        p = pack_number(p, 2, shape.format);
+        p = pack_number(p, 3, shape.channels);
+        p = pack_number(p, 4, shape.width);
+        p = pack_number(p, 5, shape.height);
+        p = pack_number(p, 6, shape.pitch);
+        p = pack_number(p, 7, shape.address[0]);
+        p = pack_number(p, 8, shape.address[1]);
+        p = pack_number(p, 9, shape.linear);
+        p = pack_number(p, 10, shape.normalized);
+        return pack_close(begin, pack_number(p, 11, shape.to_float));
+}
+
 /* @p: where the arguments are written; afterwards their end. */
 static int launch_pack_args(gpuq_job *job, const gpuq_config *config, const gpuq_arg *args,
                             size_t n_args, uint8_t **p) {
@@ -194,7 +255,9 @@ static int launch_pack_args(gpuq_job *job, const gpuq_config *config, const gpuq
                         r = build_buffer(job, arg.buffer, arg.direction, &buffer);
                         if (r < 0)
                                 return r;
-                        end = pack_close(begin, launch_pack_buffer(begin, buffer));
+                        end = pack_close(begin, arg.kind == GPUQ_TEXTURE
+                                                        ? launch_pack_texture(begin, &arg, buffer)
+                                                        : launch_pack_buffer(begin, buffer));
                         continue;
                 }
                 if (arg.kind == GPUQ_LOCAL)

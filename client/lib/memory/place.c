@@ -21,6 +21,7 @@
 #define PLACE_SHARED_MAX    (UINT64_C(64) << 20) /* no shared one is larger */
 #define PLACE_DEVICE_SHARED (UINT64_C(2) << 20)  /* what a device allocates at least */
 #define PLACE_PAGE          4096u
+#define PLACE_TEXTURE_ALIGN 512u /* where a GPU takes a texture */
 
 /* At a limit, spare arenas are released first, because they count against it. Return: whether
  * to try again. */
@@ -196,11 +197,19 @@ static void place_clear(gpuq_client *client, Arena *arena, const Extent *extent)
         pthread_mutex_lock(&client->lock);
 }
 
+/* All sizes in an arena of a device are such multiples, so all offsets are. */
+static uint64_t place_round(uint64_t size, int device) {
+        if (device == ARENA_HOST || size > UINT64_MAX - PLACE_TEXTURE_ALIGN)
+                return size;
+        return (size + PLACE_TEXTURE_ALIGN - 1) / PLACE_TEXTURE_ALIGN * PLACE_TEXTURE_ALIGN;
+}
+
 int place_take(gpuq_client *client, uint64_t size, int device, bool clear, Arena **ret_arena,
                Extent **ret_extent) {
         bool alone = false;
         int r;
 
+        size = place_round(size, device);
         r = place_take_present(client, size, device, ret_arena, ret_extent); /* the usual way */
         if (r == SPACE_E_FULL) {
                 place_lock_both(client);

@@ -158,7 +158,8 @@ static void print_instruction(Translator *t) {
                 translate_arithmetic(t, name) || translate_control(t, name) ||
                 translate_convert(t, name) || translate_warp(t, name) ||
                 translate_matrix(t, name) || translate_wmma(t, name) ||
-                translate_mbarrier(t, name) || translate_video(t, name);
+                translate_mbarrier(t, name) || translate_video(t, name) ||
+                translate_texture(t, name);
         fputs(" }\n", t->out);
         if (!known)
                 translator_refuse(t, "%s", "");
@@ -405,9 +406,10 @@ int ptx_translate(const PtxModule *module, bool (*is_visible)(const PtxVariable 
         }
 
         /* Only the finished translation shows what the module uses, but the #defines come first. */
-        if (asprintf(ret_source, "%s%s%s#include \"gpuq_ptx.h\"\n%s",
+        if (asprintf(ret_source, "%s%s%s%s#include \"gpuq_ptx.h\"\n%s",
                      t.prints ? "#define PTX_PRINTS\n" : "",
                      t.uses_library ? "#define PTX_LIBRARY\n" : "",
+                     t.uses_textures ? "#define PTX_TEXTURES\n" : "",
                      t.uses_reserved ? "#define PTX_RESERVES\n" : "", body) < 0)
                 return -ENOMEM;
         return 0;

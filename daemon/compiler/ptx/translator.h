@@ -30,7 +30,8 @@ typedef struct Translator {
         bool has_dynamic;
         bool takes_wider; /* the instruction: registers with more bits than its type */
         bool prints;
-        bool uses_library;  /* of mathematical functions */
+        bool uses_library; /* of mathematical functions */
+        bool uses_textures;
         bool uses_reserved; /* shared memory that the system reserves, as cooperative groups do */
         int r;
         char *error;
@@ -79,6 +80,7 @@ bool translate_matrix(Translator *t, const char *name);
 bool translate_wmma(Translator *t, const char *name);
 bool translate_mbarrier(Translator *t, const char *name);
 bool translate_video(Translator *t, const char *name);
+bool translate_texture(Translator *t, const char *name);
 /** translate_bulk() - of cp.async. Return: whether it is a bulk copy. */
 bool translate_bulk(Translator *t, bool reduces);
 /** translate_async_store() - of st or red. Return: whether it is asynchronous. */

@@ -30,6 +30,8 @@ enum {
         DEVICE_MULTI_SHARED = 228 << 10,
         DEVICE_CLUSTER = 8, /* blocks, any kernel */
         DEVICE_CLUSTER_MAX = 16,
+        DEVICE_TEXTURE_ALIGNMENT = 512, /* bytes: where a texture may begin */
+        DEVICE_PITCH_ALIGNMENT = 32,    /* bytes: of its rows */
 };
 #define DEVICE_GRANULARITY (2u << 20) /* bytes, of memory that can be shared */
 

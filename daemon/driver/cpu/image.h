@@ -119,6 +119,41 @@ typedef struct GpuqCpuRuntime {
         uint32_t (*is_local)(uint64_t address); /* on the stack of the thread that asks */
 } GpuqCpuRuntime;
 
+/* What a texture object is: its handle, a kernel's argument, is the address. */
+typedef struct GpuqCpuTexture {
+        uint32_t magic;    /* GPUQ_CPU_TEXTURE */
+        uint32_t format;   /* as CUarray_format */
+        uint32_t channels; /* 1, 2 or 4 */
+        uint32_t n_bytes;  /* of one channel of a texel */
+        uint64_t address;
+        int64_t width, height; /* texels; height 1: memory without a second dimension, or a row */
+        uint64_t pitch;        /* bytes from row to row */
+        uint32_t address_x, address_y; /* as CUaddress_mode */
+        uint8_t linear;                /* filtering */
+        uint8_t normalized;            /* coordinates from 0 to 1 */
+        uint8_t to_float; /* integers of 8 and 16 bits are read as fractions of their largest */
+} GpuqCpuTexture;
+
+#define GPUQ_CPU_TEXTURE 0x74657831u
+
+enum {
+        GPUQ_CPU_TEXTURE_U8 = 0x01,
+        GPUQ_CPU_TEXTURE_U16 = 0x02,
+        GPUQ_CPU_TEXTURE_U32 = 0x03,
+        GPUQ_CPU_TEXTURE_I8 = 0x08,
+        GPUQ_CPU_TEXTURE_I16 = 0x09,
+        GPUQ_CPU_TEXTURE_I32 = 0x0a,
+        GPUQ_CPU_TEXTURE_F16 = 0x10,
+        GPUQ_CPU_TEXTURE_F32 = 0x20,
+};
+
+enum {
+        GPUQ_CPU_TEXTURE_WRAP = 0,
+        GPUQ_CPU_TEXTURE_CLAMP = 1,
+        GPUQ_CPU_TEXTURE_MIRROR = 2,
+        GPUQ_CPU_TEXTURE_BORDER = 3,
+};
+
 /* A kernel. */
 typedef struct GpuqCpuEntry {
         const char *name;

@@ -16,7 +16,7 @@
 #include "driver/cpu/stream.h"
 
 #define POOL_MAGIC 0x706f6f6cu
-#define POOL_ALIGN 256u /* of pointers, bytes */
+#define POOL_ALIGN 512u /* of pointers, bytes: as a GPU's pools have them, for textures */
 
 typedef struct PoolBlock {
         struct CUmemPoolHandle_st *pool;

@@ -129,6 +129,70 @@ static void wrong_arguments_are_told_one_by_one(void **state) {
         gpuq_buffer_free(x);
 }
 
+static void a_texture_is_told_with_its_buffer(void **state) {
+        Session *session = *state;
+        gpuq_buffer *x = made(session, 4096), *to = made(session, 8);
+        gpuq_job *job = empty_job(session);
+        gpuq_texture_desc desc = {
+                .format = GPUQ_TEXEL_U8,
+                .channels = 4,
+                .width = 24,
+                .height = 10,
+                .address = {GPUQ_ADDRESS_BORDER, GPUQ_ADDRESS_MIRROR},
+                .linear = true,
+                .normalized = true,
+                .to_float = true,
+        };
+        gpuq_arg args[] = {gpuq_in(to), gpuq_out(to), gpuq_texture(x, &desc)};
+        Gpuq__V1__Operations *operations;
+        const Gpuq__V1__Texture *texture;
+        Gpuq__V1__Job *got;
+
+        assert_ok(gpuq_job_launch(job, session->module, "twice", &one, args, 3));
+        got = sent(session, job);
+        assert_int_equal(got->n_buffers, 2);
+        assert_int_equal(got->buffers[1]->direction, GPUQ__V1__DIRECTION__IN);
+        operations = unpacked(got);
+        assert_int_equal(operations->operations[0]->launch->arguments[2]->value_case,
+                         GPUQ__V1__ARGUMENT__VALUE_TEXTURE);
+        texture = operations->operations[0]->launch->arguments[2]->texture;
+        assert_int_equal(texture->buffer, 1);
+        assert_int_equal(texture->format, GPUQ__V1__TEXEL_FORMAT__TEXEL_U8);
+        assert_int_equal(texture->channels, 4);
+        assert_int_equal(texture->width, 24);
+        assert_int_equal(texture->height, 10);
+        assert_int_equal(texture->pitch, 96);
+        assert_int_equal(texture->address_x, GPUQ__V1__ADDRESS_MODE__ADDRESS_BORDER);
+        assert_int_equal(texture->address_y, GPUQ__V1__ADDRESS_MODE__ADDRESS_MIRROR);
+        assert_true(texture->linear && texture->normalized && texture->to_float);
+        gpuq__v1__operations__free_unpacked(operations, NULL);
+        gpuq__v1__job__free_unpacked(got, NULL);
+        gpuq_buffer_free(x);
+        gpuq_buffer_free(to);
+}
+
+static void a_wrong_texture_is_told(void **state) {
+        Session *session = *state;
+        gpuq_buffer *x = made(session, 64);
+        gpuq_job *job = empty_job(session);
+        gpuq_texture_desc desc = {.format = GPUQ_TEXEL_F32, .channels = 1, .width = 17};
+        gpuq_arg large[] = {gpuq_in(x), gpuq_out(x), gpuq_texture(x, &desc)};
+        gpuq_arg pointer[] = {gpuq_texture(x, &desc), gpuq_out(x), gpuq_u64(5)};
+        gpuq_arg none[] = {gpuq_in(x), gpuq_out(x), gpuq_texture(x, NULL)};
+
+        assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, large, 3),
+                         GPUQ_E_INVALID);
+        assert_text("argument 3 is a texture of 68 bytes, but its buffer has 64");
+        assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, pointer, 3),
+                         GPUQ_E_INVALID);
+        assert_text("argument 1 must be a buffer, not a texture");
+        assert_int_equal(gpuq_job_launch(job, session->module, "twice", &one, none, 3),
+                         GPUQ_E_INVALID);
+        assert_text("argument 3 is a texture without a buffer or description");
+        gpuq_job_free(job);
+        gpuq_buffer_free(x);
+}
+
 static void same_buffer_in_and_out_of_one_launch_is_inout(void **state) {
         Session *session = *state;
         gpuq_buffer *x = made(session, 8);
@@ -598,6 +662,8 @@ int main(void) {
                 session_test(failed_job_keeps_code_and_text),
                 session_test(unknown_kernel_is_told_with_those_that_are_there),
                 session_test(wrong_arguments_are_told_one_by_one),
+                session_test(a_texture_is_told_with_its_buffer),
+                session_test(a_wrong_texture_is_told),
                 session_test(same_buffer_in_and_out_of_one_launch_is_inout),
                 session_test(what_an_earlier_operation_made_stays_out),
                 session_test(what_is_written_whole_is_told_unless_one_operation_does_not),

@@ -263,6 +263,36 @@ static bool is_visible(const PtxVariable *variable) {
         return variable->n_initials == 0;
 }
 
+static const char textures[] =
+        "__global__ void fetch(cudaTextureObject_t t, float *f, int *i) {\n"
+        "  uchar4 v = tex2D<uchar4>(t, 0.5f, 1.5f); signed char c; float2 p;\n"
+        "  tex1Dfetch(&c, t, 3); tex2D(&p, t, 1.0f, 2.0f);\n"
+        "  f[0] = tex1Dfetch<float>(t, i[0]) + tex1Dfetch<float4>(t, 1).w + p.y;\n"
+        "  i[0] = v.x + v.w + c + tex2D<short>(t, 1.0f, 1.0f) + tex1Dfetch<uint2>(t, 1).y;\n"
+        "}\n";
+
+static void textures_are_fetched_with_the_instructions_of_nvrtc(void **state) {
+        static const char *const wanted[] = {"tex.1d.v4.f32.s32", "tex.1d.v4.s32.s32",
+                                             "tex.1d.v4.u32.s32", "tex.2d.v4.u32.f32",
+                                             "tex.2d.v4.s32.f32", "tex.2d.v4.f32.f32"};
+        _cleanup_(result_freep) Result *result = NULL;
+        _cleanup_(ptx_module_freep) PtxModule *module = NULL;
+        _cleanup_(freep) char *error = NULL, *c = NULL;
+        Ptx ptx = {};
+
+        assert_int_equal(result_new(&result), 0);
+        if (compile(textures, 0, result, &ptx) == BACKEND_E_MISSING)
+                return;
+
+        for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+                assert_non_null(strstr(ptx.text, wanted[i]));
+        assert_int_equal(ptx_module_read(ptx.text, ptx.n_text, &module, &error), 0);
+        (void)ptx_translate(module, is_visible, &c, &error);
+        assert_string_equal(error ? error : "", "");
+        assert_non_null(strstr(c, "#define PTX_TEXTURES\n"));
+        free(ptx.text);
+}
+
 static void for_the_cpu_it_has_the_library_and_the_translator_too(void **state) {
         _cleanup_(result_freep) Result *result = NULL;
         _cleanup_(ptx_module_freep) PtxModule *module = NULL;
@@ -287,6 +317,7 @@ int main(void) {
                 cmocka_unit_test(clang_tells_which_name_is_wrong),
                 cmocka_unit_test(nothing_is_read_before_the_barrier_that_it_comes_after),
                 cmocka_unit_test(standard_headers_do_no_harm),
+                cmocka_unit_test(textures_are_fetched_with_the_instructions_of_nvrtc),
                 cmocka_unit_test(for_the_cpu_it_has_the_library_and_the_translator_too),
         };
 

@@ -332,6 +332,21 @@ static void of_a_program_with_many_buffers_all_is_compared(void **state) {
         end(&graphs);
 }
 
+/* The object may be another for the same memory. */
+static void of_a_program_with_textures_all_is_compared(void **state) {
+        Graphs graphs;
+        Run run;
+
+        graphs_init(&graphs, &context);
+        run_init(&run, 7, 0x1000, 9);
+        run.program.number = 1;
+        run.program.n_textures = 1;
+        take_run(&graphs, &run, 0);
+        run.value = 8; /* the handle */
+        take_run(&graphs, &run, 1);
+        end(&graphs);
+}
+
 static void one_that_cannot_be_patched_is_made_anew(void **state) {
         Graphs graphs;
         Graph *graph;
@@ -477,6 +492,7 @@ int main(void) {
                 cmocka_unit_test(after_memory_has_gone_all_is_patched_once),
                 cmocka_unit_test(a_kept_program_knows_its_graph),
                 cmocka_unit_test(of_a_program_with_many_buffers_all_is_compared),
+                cmocka_unit_test(of_a_program_with_textures_all_is_compared),
                 cmocka_unit_test(one_that_cannot_be_patched_is_made_anew),
                 cmocka_unit_test(runs_on_one_stream_share_a_graph),
                 cmocka_unit_test(one_on_its_way_that_cannot_be_patched_is_not_found_again),

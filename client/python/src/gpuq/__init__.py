@@ -44,6 +44,7 @@ _HOME = {
     "numba_adapter": ("from_numba",),
     "pycuda_style": ("SourceModule",),
     "result": ("Result",),
+    "texture": ("Texture",),
     "daemon": ("cancel", "explain", "queue", "status", "trace", "wait_id"),
     "triton_adapter": ("from_triton",),
 }
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from .numba_adapter import from_numba
     from .pycuda_style import SourceModule
     from .result import Result
+    from .texture import Texture
     from .daemon import cancel, explain, queue, status, trace, wait_id
     from .triton_adapter import from_triton
 

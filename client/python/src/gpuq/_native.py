@@ -24,9 +24,9 @@ from . import errors
 
 SONAME = "libgpuq.so.0"
 
-BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64, LOCAL, NULL = range(11)
+BYTES, POINTER_KIND, I32, I64, F32, F64, I8, I16, WORD64, LOCAL, NULL, TEXTURE = range(12)
 KIND_NAMES = ("bytes", "a buffer", "a 32-bit integer", "a 64-bit integer", "a float", "a double", "an 8-bit integer",
-              "a 16-bit integer", "a buffer or a 64-bit integer", "local memory", "a null pointer")
+              "a 16-bit integer", "a buffer or a 64-bit integer", "local memory", "a null pointer", "a texture")
 
 IN, OUT, INOUT, OUT_WHOLE = DIRECTIONS = range(4)
 BUILDING, PENDING, DONE, FAILED, CANCELLED = -1, 0, 2, 3, 4

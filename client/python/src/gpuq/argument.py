@@ -142,6 +142,7 @@ class Packer:
         self.takes_buffer = (kind in (native.POINTER_KIND, native.WORD64)) if kinds_known else size == 8
         what = f"`{known.text}`" if known is not None else f"{size} bytes, {native.KIND_NAMES[kind]}"
         self.where = f"{kernel}: argument {index + 1} ({what})"
+        self.wanted = "gpuq.Texture" if known is not None and "cudaTextureObject_t" in known.text else "scalar"
         self.name = known.name if known is not None and known.name else f"arg{index}"
         self.passed_dtype = None  # of the last array that passed all checks
         self.passed = [False] * len(native.DIRECTIONS)  # by direction, with that dtype

@@ -286,7 +286,7 @@ class Job:
             if packed is not None:
                 return packed
         if not packer.takes_buffer:
-            raise TypeError(f"{packer.where} must be a scalar, not {type(value).__name__}")
+            raise TypeError(f"{packer.where} must be a {packer.wanted}, not {type(value).__name__}")
         packer.check_direction(direction)
         handle = self._handle_of(packer, value, direction)[0]
         dtype = getattr(value, "dtype", None)

@@ -13,6 +13,7 @@ from .argument import Argument, Local, Packer
 from .config import LaunchConfig, as_config
 from .device import DeviceArray
 from .jobs import Job
+from .texture import Texture
 from .waiting import interruptibly
 
 TYPE_CHECKING = False
@@ -60,7 +61,7 @@ class Kernel:
         """Submit one launch as a job, without waiting for it.
 
         `config`: LaunchConfig, or a tuple (grid, block). `args`: one per parameter: In, Out or InOut around an array; a
-        numpy or ctypes scalar; or a Python int, float or bool if the type of the parameter is known. `options`: as for
+        numpy or ctypes scalar; a Texture; or a Python int, float or bool if the type of the parameter is known. `options`: as for
         `gpuq.job`. Raises TypeError, ValueError or OverflowError if an argument does not match its parameter.
         """
         return Job(self.module.client, **options).launch(self, config, *args).submit()
@@ -113,6 +114,8 @@ class Kernel:
         return b"".join(parts), len(parts)
 
     def _value(self, job: Job, packer: Packer, arg, keep: list) -> bytes:
+        if type(arg) is Texture:
+            return arg._pack(job, packer, keep)
         if packer.kind == native.POINTER_KIND and arg is not None and not isinstance(arg, (int, float, np.generic, Local)):
             return job._buffer(packer, arg, packer.bare(arg))
         return packer.scalar(arg, keep)
@@ -123,7 +126,8 @@ class Kernel:
         slots = []
         for packer, arg in zip(self._packers, args):
             direction, array = _array_of(packer, arg)
-            slots.append(Slot(operation, packer.name, packer.index, packer, direction, array))
+            shape = tuple(array.shape) if isinstance(arg, Texture) and array is not None else None
+            slots.append(Slot(operation, packer.name, packer.index, packer, direction, array, shape=shape))
         return slots
 
     def __reduce__(self):
@@ -141,6 +145,8 @@ def _array_of(packer: Packer, arg) -> tuple:
     """(direction, array) of an argument, as in `Kernel._pack`; (IN, None) for a scalar."""
     if isinstance(arg, Argument):
         return arg.direction, arg.value
+    if isinstance(arg, Texture):
+        return native.IN, (arg.array if arg._swaps() else None)
     if isinstance(arg, DeviceArray):
         return (native.INOUT if _may_write(packer) else native.IN), arg
     is_scalar = arg is None or isinstance(arg, (int, float, np.generic)) or packer.kind != native.POINTER_KIND

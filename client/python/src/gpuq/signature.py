@@ -17,7 +17,7 @@ _TYPES = {
     "long": "int64", "unsigned long": "uint64", "long long": "int64", "unsigned long long": "uint64",
     "float": "float32", "double": "float64", "int8_t": "int8", "uint8_t": "uint8", "int16_t": "int16",
     "uint16_t": "uint16", "int32_t": "int32", "uint32_t": "uint32", "int64_t": "int64", "uint64_t": "uint64",
-    "size_t": "uint64", "__half": "float16", "half": "float16",
+    "size_t": "uint64", "cudaTextureObject_t": "uint64", "cudaSurfaceObject_t": "uint64", "__half": "float16", "half": "float16",
 }
 _SCALARS = {"i32": np.dtype(np.int32), "u32": np.dtype(np.uint32), "i64": np.dtype(np.int64), "u64": np.dtype(np.uint64),
             "f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}  # of the built-ins' texts

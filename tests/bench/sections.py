@@ -344,7 +344,7 @@ def busy(bench):
 def busy_turns(bench, tally, burners, title, repeat):
     burners.wait()
     alone = work_rate(burners, lambda: time.sleep(2 * bench.seconds))
-    for contender in bench.get("own", "mps", "gpuq"):
+    for contender in bench.get("own", "mps", "gpuq", "gpuq-prepared"):
         for processes, n in bench.arguments.busy_jobs:
             bench.note(f"busy cores, repeat {repeat + 1}, {title}, {contender.title}, {processes} x {n}")
             head = {"contender": contender.name, "busy": title, "processes": processes, "in_flight": n}

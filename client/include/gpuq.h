@@ -515,6 +515,63 @@ GPUQ_API int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpu
  */
 GPUQ_API int gpuq_job_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length,
                            uint32_t value, unsigned width);
+
+/*
+ * Library operations
+ *
+ * A library of the daemon's machine computes them, in the job's order like a launch: on a GPU cuBLASLt,
+ * with the CPU driver OpenBLAS or another BLAS. Where there is none, a kernel of gpuq does, which
+ * is slower. The worker chooses the algorithm by the shape alone, so the result has the same bits each time, with
+ * the same versions of gpuq, library, driver and device. Workspace that the library needs counts as memory of the user's worker, as copies of
+ * host buffers do.
+ */
+typedef enum gpuq_type {
+        GPUQ_TYPE_F16 = 0,
+        GPUQ_TYPE_BF16 = 1,
+        GPUQ_TYPE_F32 = 2,
+        GPUQ_TYPE_F64 = 3,
+} gpuq_type;
+
+typedef enum gpuq_compute {
+        GPUQ_COMPUTE_DEFAULT = 0, /* f16 and bf16 are summed in f32, others in their own type */
+        GPUQ_COMPUTE_TF32 = 1,    /* f32 may be rounded to TF32 (10 bits) before it is multiplied */
+} gpuq_compute;
+
+/* A row-major matrix in a buffer; in a batch, as many at equal distances. */
+typedef struct gpuq_matrix {
+        gpuq_buffer *buffer; /* borrowed until the call that takes it returns */
+        size_t offset;       /* bytes, a multiple of an element's */
+        uint64_t ld;         /* elements from one row to the next; 0: as many as a row has */
+        uint64_t
+                stride; /* elements from one matrix of the batch to the next; 0: all are the same one */
+        bool transposed; /* it is stored transposed: its rows are the columns that are multiplied */
+} gpuq_matrix;
+
+/*
+ * C = alpha A B + beta C. A is m x k, B is k x n, C is m x n. Begin with zeros, and set alpha.
+ *
+ * If beta is 0, C is not read. For f16, bf16 and f32, alpha and beta are rounded to f32.
+ */
+typedef struct gpuq_gemm {
+        gpuq_type type; /* of all three matrices */
+        gpuq_compute compute;
+        uint64_t m, n, k; /* 1 to INT32_MAX */
+        uint64_t batch;   /* products; 0 means 1 */
+        double alpha, beta;
+        gpuq_matrix a, b;
+        gpuq_matrix c; /* not transposed; its matrices overlap neither each other nor a or b */
+} gpuq_gemm;
+
+/**
+ * gpuq_job_gemm() - append a matrix product, or a batch of them
+ *
+ * a and b are used as GPUQ_IN, c as GPUQ_OUT_WHOLE if beta is 0 and all of the buffer is written, else as
+ * GPUQ_INOUT. The first call of a client waits until the built-in kernels are loaded.
+ *
+ * Return: 0, or GPUQ_E_INVALID, whose text names the argument.
+ */
+GPUQ_API int gpuq_job_gemm(gpuq_job *job, const gpuq_gemm *gemm);
+
 /** gpuq_job_read_variable() - append a copy from a __device__ or __constant__ variable to a buffer. */
 GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name,
                                     size_t offset, gpuq_buffer *to, size_t to_offset,

@@ -196,12 +196,19 @@
           (CUgreenCtx *ret_green, CUdevResourceDesc desc, CUdevice device, unsigned int flags))    \
         X(cuGreenCtxDestroy, cuGreenCtxDestroy, (CUgreenCtx green))                                \
         X(cuCtxFromGreenCtx, cuCtxFromGreenCtx, (CUcontext *ret_context, CUgreenCtx green))
+
+/* Functions of libgpuq-cpu.so alone; with another driver the member is NULL. */
+#define DRIVER_CPU_FUNCTIONS(X)                                                                    \
+        /* calls a function with a copy of @data, in the order of the stream; its result is a fault of the context */ \
+        X(gpuq_cpu_call, gpuq_cpu_call,                                                            \
+          (CUstream stream, CUresult (*func)(void *data), const void *data, size_t n_data))
 /* clang-format on */
 
 #define DRIVER_MEMBER(name, symbol, arguments) CUresult(*name) arguments;
 typedef struct Driver {
         DRIVER_FUNCTIONS(DRIVER_MEMBER)
         DRIVER_OPTIONAL_FUNCTIONS(DRIVER_MEMBER)
+        DRIVER_CPU_FUNCTIONS(DRIVER_MEMBER)
         void *handle; /* of dlopen() */
         bool cpu;     /* it is libgpuq-cpu.so */
 } Driver;

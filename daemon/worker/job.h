@@ -142,6 +142,10 @@ int job_check(Job *job, Programs *programs);
 /** job_set_addresses() - set its buffers' addresses: host arenas if @in_place, else its scratch. */
 void job_set_addresses(const Job *job, bool in_place);
 
+/** job_scratch_bytes() - device memory that it needs while it runs: staged slices, then the workspace of libraries. */
+static inline uint64_t job_scratch_bytes(const Job *job) {
+        return job->staging.n_bytes + job->program->n_workspace;
+}
 /** job_arena() - the arena of a buffer, or of a range of its staging. */
 static inline Arena *job_arena(const void *arena) {
         return (Arena *)arena;

@@ -13,6 +13,7 @@
 
 #include "worker/argument.h"
 #include "worker/geometry.h"
+#include "worker/library.h"
 #include "worker/wide.h"
 
 typedef struct ProgramRoom {
@@ -21,6 +22,9 @@ typedef struct ProgramRoom {
         size_t n_scalars;   /* slots of 16 bytes */
         size_t n_variables; /* addresses */
 } ProgramRoom;
+
+/* Of gpuq's own kernel for matrix products. */
+#define PROGRAM_GEMM_SLOTS ((sizeof(LibraryGemm) + sizeof(ArgumentSlot) - 1) / sizeof(ArgumentSlot))
 
 typedef struct ProgramBuilder {
         const ProgramInput *input;
@@ -41,6 +45,10 @@ static ProgramRoom program_measure(const Gpuq__V1__Operations *operations) {
                 ++room.n_steps;
                 if (operation->what_case == GPUQ__V1__OPERATION__WHAT_COPY)
                         room.n_variables += 2;
+                if (operation->what_case == GPUQ__V1__OPERATION__WHAT_GEMM) {
+                        room.n_values += LIBRARY_GEMM_VALUES;
+                        room.n_scalars += PROGRAM_GEMM_SLOTS;
+                }
                 if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
                         continue;
                 room.n_values +=
@@ -382,6 +390,144 @@ static int program_occupancy(ProgramBuilder *builder, const Gpuq__V1__Occupancy 
         return program_fill(builder, &fill, "occupancy to");
 }
 
+/* ---- library operations ------------------------------------------------------------------ */
+
+/* The lowest bit of all that its address is made of. */
+static uint32_t program_alignment(const ProgramBuffer *buffer, uint64_t offset) {
+        uint64_t bits = buffer->alignment | offset | GEMM_ALIGNMENT;
+
+        return (uint32_t)(bits & -bits);
+}
+
+static int program_matrix(ProgramBuilder *builder, const Gpuq__V1__Gemm *message,
+                          const Gpuq__V1__Matrix *from, const char *what, GemmMatrix *matrix,
+                          ProgramPlace *ret_place) {
+        const ProgramBuffer *buffer = &builder->input->buffers[from->buffer];
+
+        *matrix = (GemmMatrix){
+                .ld = from->ld,
+                .stride = from->stride,
+                .transposed = from->transposed,
+                .alignment = program_alignment(buffer, from->offset),
+        };
+        if (matrix->alignment < element_bytes(message->element))
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "%s buffer %u is not aligned to its elements' %u bytes", what,
+                                   from->buffer + 1, element_bytes(message->element));
+        return program_slice(builder, from->buffer, from->offset, gemm_extent(message, from),
+                             from == message->c, what, ret_place);
+}
+
+static int program_matrices(ProgramBuilder *builder, const Gpuq__V1__Gemm *message,
+                            ProgramGemm *step) {
+        int r;
+
+        step->gemm = (Gemm){
+                .element = message->element,
+                .tf32 = message->tf32,
+                .m = message->m,
+                .n = message->n,
+                .k = message->k,
+                .batch = message->batch,
+                .alpha = message->alpha,
+                .beta = message->beta,
+        };
+        r = program_matrix(builder, message, message->a, "gemm: a,", &step->gemm.a, &step->a);
+        if (r)
+                return r;
+        r = program_matrix(builder, message, message->b, "gemm: b,", &step->gemm.b, &step->b);
+        if (r)
+                return r;
+        return program_matrix(builder, message, message->c, "gemm: c,", &step->gemm.c, &step->c);
+}
+
+static int program_check_gemm(const ProgramBuilder *builder, const Gpuq__V1__Gemm *message) {
+        const Gpuq__V1__Matrix *matrices[] = {message->a, message->b, message->c};
+        const ProgramBuffer *buffer = NULL;
+        uint64_t sizes[ARRAY_SIZE(matrices)] = {0};
+        char text[256];
+        int r;
+
+        for (size_t i = 0; i < ARRAY_SIZE(matrices); ++i) {
+                if (!matrices[i])
+                        continue;
+                r = program_buffer(builder, matrices[i]->buffer, "gemm", &buffer);
+                if (r)
+                        return r;
+                sizes[i] = buffer->length;
+        }
+        if (gemm_check(message, sizes, text, sizeof(text)))
+                return 0;
+        return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID, "%s", text);
+}
+
+/* A launch has no offsets into buffers, so they are in the kernel's own parameter. */
+static int program_gemm_launch(ProgramBuilder *builder, const ProgramGemm *from, Step *step) {
+        const Gemm *gemm = &from->gemm;
+        const GemmMatrix *a = &gemm->a, *b = &gemm->b;
+        unsigned n_element = element_bytes(gemm->element);
+        ProgramLaunch launch = {.values = builder->values};
+        LibraryGemm *parameter = (LibraryGemm *)builder->scalars;
+
+        if (!builder->context->library ||
+            library_launch_gemm(builder->context->library, gemm, &launch))
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                                   "gemm: the worker has neither a library for it nor gpuq's "
+                                   "built-in kernels");
+
+        *parameter = (LibraryGemm){
+                .m = gemm->m,
+                .n = gemm->n,
+                .k = gemm->k,
+                .batch = gemm->batch,
+                .a = from->a.offset / n_element,
+                .a_row = a->transposed ? 1 : a->ld,
+                .a_column = a->transposed ? a->ld : 1,
+                .a_batch = a->stride,
+                .b = from->b.offset / n_element,
+                .b_row = b->transposed ? 1 : b->ld,
+                .b_column = b->transposed ? b->ld : 1,
+                .b_batch = b->stride,
+                .c = from->c.offset / n_element,
+                .c_row = gemm->c.ld,
+                .c_batch = gemm->c.stride,
+                .alpha = gemm->alpha,
+                .beta = gemm->beta,
+        };
+        launch.values[0] = (void *)from->a.base;
+        launch.values[1] = (void *)from->b.base;
+        launch.values[2] = (void *)from->c.base;
+        launch.values[3] = parameter;
+        builder->values += LIBRARY_GEMM_VALUES;
+        builder->scalars += PROGRAM_GEMM_SLOTS;
+        *step = (Step){.kind = STEP_LAUNCH, .launch = launch};
+        return 0;
+}
+
+static int program_gemm(ProgramBuilder *builder, const Gpuq__V1__Gemm *message) {
+        Program *program = builder->program;
+        Step *step = &program->steps[program->n_steps];
+        ProgramGemm gemm;
+        size_t n_workspace;
+        int r;
+
+        r = program_check_gemm(builder, message);
+        if (r)
+                return r;
+        r = program_matrices(builder, message, &gemm);
+        if (r)
+                return r;
+
+        ++program->n_steps;
+        if (!builder->context->library ||
+            library_plan_gemm(builder->context->library, &gemm.gemm, &n_workspace))
+                return program_gemm_launch(builder, &gemm, step);
+        *step = (Step){.kind = STEP_GEMM, .gemm = gemm};
+        program->n_workspace = MAX(program->n_workspace, n_workspace);
+        program->has_library = true;
+        return 0;
+}
+
 static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation *operation) {
         if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
                 builder->program->launches_only = false;
@@ -395,10 +541,12 @@ static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation 
                         return program_fill(builder, operation->fill, "fill of");
                 case GPUQ__V1__OPERATION__WHAT_OCCUPANCY:
                         return program_occupancy(builder, operation->occupancy);
+                case GPUQ__V1__OPERATION__WHAT_GEMM:
+                        return program_gemm(builder, operation->gemm);
                 default:
                         return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                           "the operation is neither a launch, a copy, a fill "
-                                           "nor a question for the occupancy");
+                                           "the operation is neither a launch, a copy, a fill, "
+                                           "a matrix product nor a question for the occupancy");
         }
 }
 

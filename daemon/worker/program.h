@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "worker/gemm.h"
 #include "worker/geometry.h"
 
 typedef struct ProgramBuffer {
@@ -54,10 +55,17 @@ typedef struct ProgramFill {
         unsigned width; /* bytes of an element: 1, 2, 4 */
 } ProgramFill;
 
+/* By a library; where there is none, it becomes a launch. */
+typedef struct ProgramGemm {
+        Gemm gemm;
+        ProgramPlace a, b, c;
+} ProgramGemm;
+
 typedef enum StepKind {
         STEP_LAUNCH,
         STEP_COPY,
         STEP_FILL,
+        STEP_GEMM,
 } StepKind;
 
 typedef struct Step {
@@ -66,6 +74,7 @@ typedef struct Step {
                 ProgramLaunch launch;
                 ProgramCopy copy;
                 ProgramFill fill;
+                ProgramGemm gemm;
         };
 } Step;
 
@@ -79,8 +88,11 @@ typedef struct Program {
         size_t n_buffers;
         Step *steps;
         size_t n_steps;
-        CUdeviceptr wide;   /* memory of wide launches (wide.h): set this too if is_wide */
-        bool is_wide;       /* there are such */
+        CUdeviceptr wide;      /* memory of wide launches (wide.h): set this too if is_wide */
+        bool is_wide;          /* there are such */
+        CUdeviceptr workspace; /* of libraries, n_workspace bytes: set this too */
+        size_t n_workspace;
+        bool has_library;   /* a step is computed by a library */
         bool has_printf;    /* a kernel may print: runs alone */
         bool is_checked;    /* accesses of a kernel are compared: see checked.h */
         bool launches_only; /* no step's check depends on a buffer, but for needs */

@@ -15,6 +15,7 @@
 #include "util/log.h"
 #include "util/sandbox.h"
 #include "worker/device.h"
+#include "worker/library.h"
 #include "worker/report.h"
 #include "worker/spare.h"
 
@@ -485,6 +486,9 @@ static int worker_init_objects(Worker *worker) {
         (void)cores_open(&worker->cores, !worker->driver->cpu);
         r = runner_init(&worker->runner, worker->context, &worker->streams, &worker->quiesce,
                         &worker->output, &tables, &runner);
+        if (r < 0)
+                return r;
+        r = library_new(worker->context, options->libraries);
         if (r < 0)
                 return r;
         return modules_load_builtin(&worker->modules);

@@ -174,6 +174,15 @@ class Cancelled(ctypes.Structure):
     _fields_ = [("n_ended", c_size_t), ("n_unknown", c_size_t), ("n_denied", c_size_t)]
 
 
+class Matrix(ctypes.Structure):
+    _fields_ = [("buffer", c_void_p), ("offset", c_size_t), ("ld", c_uint64), ("stride", c_uint64), ("transposed", c_bool)]
+
+
+class Gemm(ctypes.Structure):
+    _fields_ = [("type", c_int), ("compute", c_int), ("m", c_uint64), ("n", c_uint64), ("k", c_uint64), ("batch", c_uint64),
+                ("alpha", c_double), ("beta", c_double), ("a", Matrix), ("b", Matrix), ("c", Matrix)]
+
+
 JobFunc = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 
 # Calls that may wait for the daemon or run a callback: without the interpreter lock.
@@ -188,6 +197,7 @@ _WAITING = {
     "module_occupancy": (c_int, c_void_p, c_char_p, c_uint, c_uint, c_int, POINTER(c_uint)),
     "module_load_code": (c_int, c_void_p, POINTER(Code), POINTER(c_void_p)),
     "module_builtin": (c_int, c_void_p, POINTER(c_void_p)),
+    "job_gemm": (c_int, c_void_p, POINTER(Gemm)),
     "submit": (c_int, c_void_p),
     "submit_many": (c_int, c_void_p, c_size_t),
     "prepare": (c_int, c_void_p, POINTER(c_void_p)),

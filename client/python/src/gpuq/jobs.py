@@ -212,6 +212,11 @@ class Job:
                 return self
         return self.copy(a, np.full(a.shape, one))
 
+    def matmul(self, a, b, out, *, alpha: float = 1, beta: float = 0, tf32: bool = False) -> "Job":
+        """Append a matrix product, out = alpha a b + beta out, or a batch of them. See `gpuq.matmul`."""
+        from . import linalg
+        return linalg.append(self, a, b, out, alpha, beta, tf32)
+
     def read_variable(self, variable, to, offset: int = 0) -> "Job":
         """Append a copy from a module's variable to an array. It starts `offset` bytes into the variable."""
         self._building()

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_WORKER_LIBRARY_H
+#define GPUQ_WORKER_LIBRARY_H
+
+/*
+ * Library
+ *
+ * The libraries that compute a job's library operations: cuBLASLt (cublaslt.h) on a GPU, a BLAS (blas.h)
+ * with the CPU driver. Each is opened at the first operation that needs it. What a library cannot do, or a
+ * machine without it, is left to gpuq's own kernels, which a program then launches. Used by the
+ * loop's thread alone.
+ */
+
+#include "worker/gemm.h"
+#include "worker/geometry.h"
+
+typedef struct Library Library;
+
+enum {
+        _LIBRARY_E_SUCCESS,
+        LIBRARY_E_NONE, /* no library on this machine can do it */
+};
+
+/** library_new() - of a context, as context->library. @folders: of open_library(), or "none": no library is used. Return: 0 or -ENOMEM. */
+int library_new(Context *context, const char *folders);
+/** library_set_builtin() - where gpuq's own kernels are. */
+void library_set_builtin(Library *library, const Image *image);
+
+/**
+ * library_plan_gemm() - whether a library can compute a product
+ * @ret_workspace: bytes of device memory that it needs while it runs
+ *
+ * Return: 0, or LIBRARY_E_NONE.
+ */
+int library_plan_gemm(Library *library, const Gemm *gemm, size_t *ret_workspace);
+/** library_gemm() - issue a product that was planned. */
+CUresult library_gemm(Library *library, const Gemm *gemm, const GemmPlaces *places,
+                      CUstream stream);
+
+/* The parameter of gpuq's own kernels, which kernels/library.cu has too. In elements. */
+typedef struct LibraryGemm {
+        uint64_t m, n, k, batch;
+        uint64_t a, a_row, a_column, a_batch;
+        uint64_t b, b_row, b_column, b_batch;
+        uint64_t c, c_row, c_batch;
+        double alpha, beta;
+} LibraryGemm;
+
+#define LIBRARY_GEMM_VALUES 4u /* a, b, c, LibraryGemm */
+
+/**
+ * library_launch_gemm() - make a launch of gpuq's own kernel; its values are the caller's
+ *
+ * Return: LIBRARY_E_NONE: the built-in kernels are not loaded.
+ */
+int library_launch_gemm(const Library *library, const Gemm *gemm, ProgramLaunch *launch);
+
+#endif

@@ -58,6 +58,8 @@
           (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags))            \
         X(cuStreamWaitValue32, cuStreamWaitValue32_v2,                                             \
           (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags))            \
+        X(cuStreamBeginCapture, cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))\
+        X(cuStreamEndCapture, cuStreamEndCapture, (CUstream stream, CUgraph *ret_graph))           \
         X(cuEventCreate, cuEventCreate, (CUevent *ret_event, unsigned int flags))                  \
         X(cuEventDestroy, cuEventDestroy_v2, (CUevent event))                                      \
         X(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))                          \
@@ -157,6 +159,9 @@
         X(cuGraphAddMemsetNode, cuGraphAddMemsetNode,                                              \
           (CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *after, size_t n_after,         \
            const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context))                              \
+        X(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode,                                      \
+          (CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *after, size_t n_after,         \
+           CUgraph child))                                                                         \
         X(cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute,                            \
           (CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue *value))    \
         X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags,                                \
@@ -170,6 +175,8 @@
         X(cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams,                          \
           (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params,              \
            CUcontext context))                                                                     \
+        X(cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams,                  \
+          (CUgraphExec exec, CUgraphNode node, CUgraph child))                                     \
         /* linking, in the compiler; the CPU driver answers CUDA_ERROR_NOT_SUPPORTED */            \
         X(cuLinkCreate, cuLinkCreate_v2,                                                           \
           (unsigned int n_options, CUjit_option *options, void **values, CUlinkState *ret_state))  \

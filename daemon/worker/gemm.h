@@ -10,6 +10,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "driver/cuda_types.h"
@@ -28,9 +29,11 @@ typedef struct Gemm {
         uint32_t element; /* Gpuq__V1__Element */
         uint32_t tf32;
         uint64_t m, n, k, batch;
-        double alpha, beta;
         GemmMatrix a, b, c;
+        double alpha, beta; /* after the shape */
 } Gemm;
+
+#define GEMM_SHAPE_BYTES offsetof(Gemm, alpha)
 
 typedef struct GemmPlaces {
         CUdeviceptr a, b, c;

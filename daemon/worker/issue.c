@@ -129,21 +129,10 @@ static CUresult issue_fill(const Driver *cu, const ProgramFill *fill, CUstream s
         }
 }
 
-static CUresult issue_gemm(const Context *context, const Program *program, const ProgramGemm *step,
-                           CUstream stream) {
-        const GemmPlaces places = {
-                .a = place_address(&step->a),
-                .b = place_address(&step->b),
-                .c = place_address(&step->c),
-                .workspace = program->workspace,
-        };
-
-        return library_gemm(context->library, &step->gemm, &places, stream);
-}
-
 static int issue_step(const Issuer *issuer, const Program *program, const Step *step,
                       Stream *stream, Failure *failure) {
         const Driver *cu = issuer->context->cu;
+        GemmPlaces places;
         CUresult result;
         char what[128];
 
@@ -158,10 +147,11 @@ static int issue_step(const Issuer *issuer, const Program *program, const Step *
                         return issue_check(issuer, issue_fill(cu, &step->fill, stream->stream),
                                            "fill", failure);
                 case STEP_GEMM:
-                        return issue_check(
-                                issuer,
-                                issue_gemm(issuer->context, program, &step->gemm, stream->stream),
-                                "gemm", failure);
+                        places = program_gemm_places(program, &step->gemm);
+                        return issue_check(issuer,
+                                           library_gemm(issuer->context->library, &step->gemm.gemm,
+                                                        &places, stream->stream),
+                                           "gemm", failure);
                 default:
                         result = issue_launch(issuer, &step->launch, stream);
                         if (result == CUDA_SUCCESS)
@@ -206,7 +196,7 @@ static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
                 job->program->wide = stream_wide(issuer->streams, batch->stream);
         if (job->program->is_checked)
                 return issue_checked(issuer, batch, job, failure);
-        if (job->program->n_steps < 2 || issuer->context->is_green || job->program->has_library)
+        if (job->program->n_steps < 2 || issuer->context->is_green || job->program->has_new_library)
                 return issue_singly(issuer, batch, job->program, failure);
 
         r = graphs_take(&issuer->graphs, job->program, batch->stream, &batch->graph, failure);

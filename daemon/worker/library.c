@@ -10,6 +10,7 @@
 #include "util/log.h"
 #include "util/symbol.h"
 #include "worker/blas.h"
+#include "worker/cublaslt.h"
 
 #define LIBRARY_ELEMENTS    4u
 #define LIBRARY_THREADS     256u
@@ -26,7 +27,8 @@ struct Library {
         Context *context;
         const char *folders;
         bool is_opened;
-        Blas *blas; /* NULL: none, or not needed so far */
+        Blas *blas;         /* NULL: none, or not needed so far */
+        Cublaslt *cublaslt; /* likewise */
         LibraryKernel gemm[LIBRARY_ELEMENTS];
 };
 
@@ -104,16 +106,25 @@ static void library_open(Library *library) {
         if (library->context->cu->cpu)
                 library->blas =
                         blas_open(library->folders, library->context->limits.n_multiprocessors);
-        if (!library->blas)
+        else
+                library->cublaslt = cublaslt_open(library->folders);
+        if (!library->blas && !library->cublaslt)
                 log_info("no library for matrix products was found: gpuq's own kernels compute "
                          "them");
 }
 
-int library_plan_gemm(Library *library, const Gemm *gemm, size_t *ret_workspace) {
+int library_plan_gemm(Library *library, const Gemm *gemm, LibraryPlan *ret_plan) {
+        LibraryPlan plan = {0};
+
         library_open(library);
-        if (!library->blas)
+        if (library->cublaslt &&
+            !cublaslt_plan(library->cublaslt, gemm, &plan.n_workspace, &plan.is_new))
                 return LIBRARY_E_NONE;
-        *ret_workspace = blas_workspace(gemm);
+        if (library->blas)
+                plan.n_workspace = blas_workspace(gemm);
+        if (!library->blas && !library->cublaslt)
+                return LIBRARY_E_NONE;
+        *ret_plan = plan;
         return 0;
 }
 
@@ -135,5 +146,27 @@ CUresult library_gemm(Library *library, const Gemm *gemm, const GemmPlaces *plac
                       CUstream stream) {
         const LibraryCall call = {library->blas, *gemm, *places};
 
+        if (library->cublaslt)
+                return cublaslt_gemm(library->cublaslt, gemm, places, stream);
         return library->context->cu->gpuq_cpu_call(stream, library_on_call, &call, sizeof(call));
+}
+
+CUresult library_capture_gemm(Library *library, const Gemm *gemm, const GemmPlaces *places,
+                              CUstream stream, CUgraph *ret_graph) {
+        const Driver *cu = library->context->cu;
+        CUgraph graph = NULL;
+        CUresult result, ended;
+
+        result = cu->cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = library_gemm(library, gemm, places, stream);
+        ended = cu->cuStreamEndCapture(stream, &graph);
+        if (result == CUDA_SUCCESS && ended == CUDA_SUCCESS) {
+                *ret_graph = graph;
+                return CUDA_SUCCESS;
+        }
+        if (ended == CUDA_SUCCESS && graph)
+                cu->cuGraphDestroy(graph);
+        return result == CUDA_SUCCESS ? ended : result;
 }

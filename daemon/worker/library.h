@@ -26,16 +26,23 @@ int library_new(Context *context, const char *folders);
 /** library_set_builtin() - where gpuq's own kernels are. */
 void library_set_builtin(Library *library, const Image *image);
 
-/**
- * library_plan_gemm() - whether a library can compute a product
- * @ret_workspace: bytes of device memory that it needs while it runs
- *
- * Return: 0, or LIBRARY_E_NONE.
- */
-int library_plan_gemm(Library *library, const Gemm *gemm, size_t *ret_workspace);
+typedef struct LibraryPlan {
+        size_t n_workspace; /* bytes of device memory that it needs while it runs */
+        bool is_new;        /* its first run may wait for running kernels */
+} LibraryPlan;
+
+/** library_plan_gemm() - whether a library can compute a product. Return: 0, or LIBRARY_E_NONE. */
+int library_plan_gemm(Library *library, const Gemm *gemm, LibraryPlan *ret_plan);
 /** library_gemm() - issue a product that was planned. */
 CUresult library_gemm(Library *library, const Gemm *gemm, const GemmPlaces *places,
                       CUstream stream);
+/**
+ * library_capture_gemm() - make a graph of it; one that has run before
+ * @stream: used to capture; what it has to do is not affected
+ * @ret_graph: the caller's
+ */
+CUresult library_capture_gemm(Library *library, const Gemm *gemm, const GemmPlaces *places,
+                              CUstream stream, CUgraph *ret_graph);
 
 /* The parameter of gpuq's own kernels, which kernels/library.cu has too. In elements. */
 typedef struct LibraryGemm {

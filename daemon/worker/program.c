@@ -508,7 +508,7 @@ static int program_gemm(ProgramBuilder *builder, const Gpuq__V1__Gemm *message) 
         Program *program = builder->program;
         Step *step = &program->steps[program->n_steps];
         ProgramGemm gemm;
-        size_t n_workspace;
+        LibraryPlan plan;
         int r;
 
         r = program_check_gemm(builder, message);
@@ -520,11 +520,11 @@ static int program_gemm(ProgramBuilder *builder, const Gpuq__V1__Gemm *message) 
 
         ++program->n_steps;
         if (!builder->context->library ||
-            library_plan_gemm(builder->context->library, &gemm.gemm, &n_workspace))
+            library_plan_gemm(builder->context->library, &gemm.gemm, &plan))
                 return program_gemm_launch(builder, &gemm, step);
         *step = (Step){.kind = STEP_GEMM, .gemm = gemm};
-        program->n_workspace = MAX(program->n_workspace, n_workspace);
-        program->has_library = true;
+        program->n_workspace = MAX(program->n_workspace, plan.n_workspace);
+        program->has_new_library |= plan.is_new;
         return 0;
 }
 

@@ -92,10 +92,10 @@ typedef struct Program {
         bool is_wide;          /* there are such */
         CUdeviceptr workspace; /* of libraries, n_workspace bytes: set this too */
         size_t n_workspace;
-        bool has_library;   /* a step is computed by a library */
-        bool has_printf;    /* a kernel may print: runs alone */
-        bool is_checked;    /* accesses of a kernel are compared: see checked.h */
-        bool launches_only; /* no step's check depends on a buffer, but for needs */
+        bool has_new_library; /* a library's first run of this may wait for running kernels */
+        bool has_printf;      /* a kernel may print: runs alone */
+        bool is_checked;      /* accesses of a kernel are compared: see checked.h */
+        bool launches_only;   /* no step's check depends on a buffer, but for needs */
 } Program;
 
 /**
@@ -117,6 +117,15 @@ const ProgramLaunch *program_only_launch(const Program *program);
 /** place_address() - the current address. */
 static inline CUdeviceptr place_address(const ProgramPlace *place) {
         return *place->base + place->offset;
+}
+/** program_gemm_places() - the current addresses of a step. */
+static inline GemmPlaces program_gemm_places(const Program *program, const ProgramGemm *step) {
+        return (GemmPlaces){
+                .a = place_address(&step->a),
+                .b = place_address(&step->b),
+                .c = place_address(&step->c),
+                .workspace = program->workspace,
+        };
 }
 
 #endif

@@ -234,11 +234,11 @@ static int runner_place(Runner *runner, Job *job, uint64_t now_ns) {
         return batch ? runner_issue(runner, batch, now_ns) : 0;
 }
 
-/* A job whose kernel prints runs when nothing else does. */
+/* A job whose kernel prints runs when nothing else does, and what may wait for running kernels starts then. */
 static int runner_make_room(Runner *runner, const Job *job, uint64_t now_ns) {
         int r;
 
-        if (!job->program->has_printf)
+        if (!job->program->has_printf && !job->program->has_new_library)
                 return 0;
         r = runner_issue_formed(runner, now_ns, true);
         if (r)

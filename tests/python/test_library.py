@@ -9,6 +9,8 @@ import os
 import numpy as np
 import pytest
 
+from harness.patience import until
+
 LIBRARIES = os.environ.get("GPUQ_TEST_LIBRARIES", "")
 TOLERANCES = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-13}
 DTYPES = list(TOLERANCES)
@@ -138,6 +140,16 @@ def test_operations_of_a_job_and_later_jobs_see_the_result(gpuq, rng):
     x, y = a.get(), b.get()
     wanted = product(product(x, y) + x, y)
     assert is_close(e.get(), wanted, 1024) and is_close(later, wanted + x, 1024)
+
+
+def test_products_in_graphs_are_patched(gpuq, rng):
+    """The second step makes it a graph; other arrays, factors and shapes patch it, or make another one."""
+    for round, (m, n, k) in enumerate([(16, 8, 4)] * 6 + [(5, 6, 7), (16, 8, 4)]):
+        a, b = (gpuq.to_device(numbers(rng, shape, np.float32)) for shape in ((m, k), (k, n)))
+        c, d = gpuq.device_array((m, n), np.float32), gpuq.device_array((m, n), np.float32)
+        gpuq.job().matmul(a, b, c, alpha=round + 1).copy(d, c).run()
+        assert is_close(d.get(), (round + 1) * product(a.get(), b.get()), 8 * (round + 1))
+    until(lambda: gpuq.status().workers[0].counters.graph_hits >= 5, "the worker to tell that it patched graphs")
 
 
 def test_prepared_jobs_with_other_arrays(gpuq, rng):

@@ -16,11 +16,16 @@
 #define LIBRARY_THREADS     256u
 #define LIBRARY_THREADS_CPU 1u /* on the host a block of one thread is one call */
 #define LIBRARY_BLOCKS_MAX  4096u
+#define LIBRARY_TILE        32u /* of the built-in kernel gemm, as its text says */
+#define LIBRARY_GEMM_VALUES 4u  /* a, b, c, LibraryGemm */
+#define LIBRARY_TILE_VALUES 8u  /* a, b, c, m, n, k, alpha, beta */
 
-/* gpuq's own kernel for a type of elements. */
+/* gpuq's own kernels for a type of elements. */
 typedef struct LibraryKernel {
-        Function function;
+        Function function; /* of any layout */
         FunctionParameter parameters[LIBRARY_GEMM_VALUES];
+        Function *
+                tiles; /* the built-in kernel gemm, for one product of contiguous matrices; NULL: none */
 } LibraryKernel;
 
 struct Library {
@@ -73,25 +78,112 @@ static void kernel_set(LibraryKernel *kernel, const Image *image, Gpuq__V1__Elem
         kernel->function.n_parameter_bytes = offset;
 }
 
-void library_set_builtin(Library *library, const Image *image) {
-        for (unsigned element = 0; element < LIBRARY_ELEMENTS; ++element)
-                kernel_set(&library->gemm[element], image, element);
+/* It has no wider form, no twin, and the arguments that its text lists. */
+static Function *builtin_tiles(const Image *image, Gpuq__V1__Element element) {
+        for (size_t i = 0; i < image->n_functions; ++i)
+                if (strcmp(image->functions[i].name, gemm_name(element)) == 0 &&
+                    image->functions[i].n_parameters == LIBRARY_TILE_VALUES)
+                        return &image->functions[i];
+        return NULL;
 }
 
-int library_launch_gemm(const Library *library, const Gemm *gemm, ProgramLaunch *launch) {
-        const LibraryKernel *kernel = &library->gemm[gemm->element];
-        bool cpu = library->context->cu->cpu;
-        unsigned n_threads = cpu ? LIBRARY_THREADS_CPU : LIBRARY_THREADS;
+void library_set_builtin(Library *library, const Image *image) {
+        for (unsigned element = 0; element < LIBRARY_ELEMENTS; ++element) {
+                kernel_set(&library->gemm[element], image, element);
+                library->gemm[element].tiles = builtin_tiles(image, element);
+        }
+}
+
+/* ---- a launch of them ------------------------------------------------------------------------ */
+
+static bool step_is_plain(const ProgramGemm *step) {
+        const Gemm *gemm = &step->gemm;
+
+        return gemm->batch == 1 && !gemm->a.transposed && !gemm->b.transposed &&
+               gemm->a.ld == gemm->k && gemm->b.ld == gemm->n && gemm->c.ld == gemm->n &&
+               step->a.offset == 0 && step->b.offset == 0 && step->c.offset == 0;
+}
+
+static void launch_tiles(const Library *library, Function *tiles, const Gemm *gemm,
+                         LibraryArguments *arguments, ProgramLaunch *launch) {
+        uint64_t across = (gemm->n + LIBRARY_TILE - 1) / LIBRARY_TILE;
+        uint64_t down = (gemm->m + LIBRARY_TILE - 1) / LIBRARY_TILE;
+        const ContextLimits *limits = &library->context->limits;
+        float alpha = (float)gemm->alpha, beta = (float)gemm->beta;
+
+        if (gemm->element == GPUQ__V1__ELEMENT__SINGLE) {
+                memcpy(&arguments->alpha, &alpha, sizeof(alpha));
+                memcpy(&arguments->beta, &beta, sizeof(beta));
+        } else {
+                memcpy(&arguments->alpha, &gemm->alpha, sizeof(gemm->alpha));
+                memcpy(&arguments->beta, &gemm->beta, sizeof(gemm->beta));
+        }
+        launch->function = tiles;
+        launch->grid[0] = (unsigned)MIN(across, limits->max_grid[0]);
+        launch->grid[1] = (unsigned)MIN(down, limits->max_grid[1]);
+        launch->block[0] = LIBRARY_THREADS;
+        launch->values[3] = &arguments->gemm.m;
+        launch->values[4] = &arguments->gemm.n;
+        launch->values[5] = &arguments->gemm.k;
+        launch->values[6] = &arguments->alpha;
+        launch->values[7] = &arguments->beta;
+}
+
+static void launch_any(const Library *library, const LibraryKernel *kernel, const Gemm *gemm,
+                       LibraryArguments *arguments, ProgramLaunch *launch) {
+        unsigned n_threads = library->context->cu->cpu ? LIBRARY_THREADS_CPU : LIBRARY_THREADS;
         uint64_t n_blocks = (gemm->batch * gemm->m * gemm->n + n_threads - 1) / n_threads;
+
+        launch->function = (Function *)&kernel->function;
+        launch->grid[0] = (unsigned)MIN(n_blocks, LIBRARY_BLOCKS_MAX);
+        launch->grid[1] = 1;
+        launch->block[0] = n_threads;
+        launch->values[3] = &arguments->gemm;
+}
+
+/* A launch has no offsets into buffers, so they are in the kernel's own parameter. */
+static LibraryGemm launch_parameter(const ProgramGemm *step) {
+        const Gemm *gemm = &step->gemm;
+        const GemmMatrix *a = &gemm->a, *b = &gemm->b;
+        unsigned n_element = element_bytes(gemm->element);
+
+        return (LibraryGemm){
+                .m = gemm->m,
+                .n = gemm->n,
+                .k = gemm->k,
+                .batch = gemm->batch,
+                .a = step->a.offset / n_element,
+                .a_row = a->transposed ? 1 : a->ld,
+                .a_column = a->transposed ? a->ld : 1,
+                .a_batch = a->stride,
+                .b = step->b.offset / n_element,
+                .b_row = b->transposed ? 1 : b->ld,
+                .b_column = b->transposed ? b->ld : 1,
+                .b_batch = b->stride,
+                .c = step->c.offset / n_element,
+                .c_row = gemm->c.ld,
+                .c_batch = gemm->c.stride,
+                .alpha = gemm->alpha,
+                .beta = gemm->beta,
+        };
+}
+
+int library_launch_gemm(const Library *library, const ProgramGemm *step,
+                        LibraryArguments *arguments, ProgramLaunch *launch) {
+        const LibraryKernel *kernel = &library->gemm[step->gemm.element];
 
         if (!kernel->function.function)
                 return LIBRARY_E_NONE;
-        *launch = (ProgramLaunch){
-                .function = (Function *)&kernel->function,
-                .grid = {(unsigned)MIN(n_blocks, LIBRARY_BLOCKS_MAX), 1, 1},
-                .block = {n_threads, 1, 1},
-                .values = launch->values,
-        };
+
+        *launch = (ProgramLaunch){.grid = {1, 1, 1}, .block = {1, 1, 1}, .values = launch->values};
+        *arguments = (LibraryArguments){.gemm = launch_parameter(step)};
+        launch->values[0] = (void *)step->a.base;
+        launch->values[1] = (void *)step->b.base;
+        launch->values[2] = (void *)step->c.base;
+        if (kernel->tiles && step_is_plain(step))
+                launch_tiles(library, kernel->tiles, &step->gemm, arguments, launch);
+        else
+                launch_any(library, kernel, &step->gemm, arguments, launch);
         return 0;
 }
 

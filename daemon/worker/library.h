@@ -11,8 +11,7 @@
  * loop's thread alone.
  */
 
-#include "worker/gemm.h"
-#include "worker/geometry.h"
+#include "worker/program.h"
 
 typedef struct Library Library;
 
@@ -44,7 +43,7 @@ CUresult library_gemm(Library *library, const Gemm *gemm, const GemmPlaces *plac
 CUresult library_capture_gemm(Library *library, const Gemm *gemm, const GemmPlaces *places,
                               CUstream stream, CUgraph *ret_graph);
 
-/* The parameter of gpuq's own kernels, which kernels/library.cu has too. In elements. */
+/* A parameter of gpuq's own kernels, which kernels/library.cu has too. In elements. */
 typedef struct LibraryGemm {
         uint64_t m, n, k, batch;
         uint64_t a, a_row, a_column, a_batch;
@@ -53,13 +52,21 @@ typedef struct LibraryGemm {
         double alpha, beta;
 } LibraryGemm;
 
-#define LIBRARY_GEMM_VALUES 4u /* a, b, c, LibraryGemm */
+#define LIBRARY_VALUES 8u /* arguments of such a launch, at most */
+
+/* What the scalars among the arguments of such a launch are read from. */
+typedef struct LibraryArguments {
+        LibraryGemm gemm;
+        uint64_t alpha, beta; /* the bits, of the elements' type */
+} LibraryArguments;
 
 /**
- * library_launch_gemm() - make a launch of gpuq's own kernel; its values are the caller's
+ * library_launch_gemm() - make a launch of one of gpuq's own kernels
+ * @arguments: lives as long as the launch, as does @launch->values, which has room for LIBRARY_VALUES
  *
  * Return: LIBRARY_E_NONE: the built-in kernels are not loaded.
  */
-int library_launch_gemm(const Library *library, const Gemm *gemm, ProgramLaunch *launch);
+int library_launch_gemm(const Library *library, const ProgramGemm *step,
+                        LibraryArguments *arguments, ProgramLaunch *launch);
 
 #endif

@@ -24,7 +24,8 @@ typedef struct ProgramRoom {
 } ProgramRoom;
 
 /* Of gpuq's own kernel for matrix products. */
-#define PROGRAM_GEMM_SLOTS ((sizeof(LibraryGemm) + sizeof(ArgumentSlot) - 1) / sizeof(ArgumentSlot))
+#define PROGRAM_GEMM_SLOTS                                                                         \
+        ((sizeof(LibraryArguments) + sizeof(ArgumentSlot) - 1) / sizeof(ArgumentSlot))
 
 typedef struct ProgramBuilder {
         const ProgramInput *input;
@@ -46,7 +47,7 @@ static ProgramRoom program_measure(const Gpuq__V1__Operations *operations) {
                 if (operation->what_case == GPUQ__V1__OPERATION__WHAT_COPY)
                         room.n_variables += 2;
                 if (operation->what_case == GPUQ__V1__OPERATION__WHAT_GEMM) {
-                        room.n_values += LIBRARY_GEMM_VALUES;
+                        room.n_values += LIBRARY_VALUES;
                         room.n_scalars += PROGRAM_GEMM_SLOTS;
                 }
                 if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
@@ -461,44 +462,17 @@ static int program_check_gemm(const ProgramBuilder *builder, const Gpuq__V1__Gem
         return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID, "%s", text);
 }
 
-/* A launch has no offsets into buffers, so they are in the kernel's own parameter. */
 static int program_gemm_launch(ProgramBuilder *builder, const ProgramGemm *from, Step *step) {
-        const Gemm *gemm = &from->gemm;
-        const GemmMatrix *a = &gemm->a, *b = &gemm->b;
-        unsigned n_element = element_bytes(gemm->element);
         ProgramLaunch launch = {.values = builder->values};
-        LibraryGemm *parameter = (LibraryGemm *)builder->scalars;
 
         if (!builder->context->library ||
-            library_launch_gemm(builder->context->library, gemm, &launch))
+            library_launch_gemm(builder->context->library, from,
+                                (LibraryArguments *)builder->scalars, &launch))
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_NOT_FOUND,
                                    "gemm: the worker has neither a library for it nor gpuq's "
                                    "built-in kernels");
 
-        *parameter = (LibraryGemm){
-                .m = gemm->m,
-                .n = gemm->n,
-                .k = gemm->k,
-                .batch = gemm->batch,
-                .a = from->a.offset / n_element,
-                .a_row = a->transposed ? 1 : a->ld,
-                .a_column = a->transposed ? a->ld : 1,
-                .a_batch = a->stride,
-                .b = from->b.offset / n_element,
-                .b_row = b->transposed ? 1 : b->ld,
-                .b_column = b->transposed ? b->ld : 1,
-                .b_batch = b->stride,
-                .c = from->c.offset / n_element,
-                .c_row = gemm->c.ld,
-                .c_batch = gemm->c.stride,
-                .alpha = gemm->alpha,
-                .beta = gemm->beta,
-        };
-        launch.values[0] = (void *)from->a.base;
-        launch.values[1] = (void *)from->b.base;
-        launch.values[2] = (void *)from->c.base;
-        launch.values[3] = parameter;
-        builder->values += LIBRARY_GEMM_VALUES;
+        builder->values += LIBRARY_VALUES;
         builder->scalars += PROGRAM_GEMM_SLOTS;
         *step = (Step){.kind = STEP_LAUNCH, .launch = launch};
         return 0;

@@ -521,7 +521,7 @@ GPUQ_API int gpuq_job_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, si
  *
  * A library of the daemon's machine computes them, in the job's order like a launch: on a GPU cuBLASLt,
  * with the CPU driver OpenBLAS or another BLAS. Where there is none, a kernel of gpuq does, which
- * is slower. The worker chooses the algorithm by the shape alone, so the result has the same bits each time, with
+ * is slower; for Fourier transforms there is none. The worker chooses the algorithm by the shape alone, so the result has the same bits each time, with
  * the same versions of gpuq, library, driver and device. Workspace that the library needs counts as memory of the user's worker, as copies of
  * host buffers do.
  */
@@ -571,6 +571,42 @@ typedef struct gpuq_gemm {
  * Return: 0, or GPUQ_E_INVALID, whose text names the argument.
  */
 GPUQ_API int gpuq_job_gemm(gpuq_job *job, const gpuq_gemm *gemm);
+
+typedef enum gpuq_fft_form {
+        GPUQ_FFT_COMPLEX = 0,
+        GPUQ_FFT_REAL_TO_COMPLEX = 1,
+        GPUQ_FFT_COMPLEX_TO_REAL = 2,
+} gpuq_fft_form;
+
+/*
+ * Fourier transforms of contiguous arrays, one behind the other. Begin with zeros.
+ *
+ * They are not scaled: forth and back gives the numbers times the product of the lengths. A complex number is two
+ * real ones. Of the complex side of a real transform only the first half of the last axis is there,
+ * length / 2 + 1 numbers. It is copied to the workspace before it is transformed back.
+ */
+typedef struct gpuq_fft {
+        gpuq_type type; /* of a real number: GPUQ_TYPE_F32 or GPUQ_TYPE_F64 */
+        gpuq_fft_form form;
+        bool inverse; /* of GPUQ_FFT_COMPLEX: the exponent is positive; a real one is inverse if it gives real numbers */
+        unsigned rank; /* axes: 1 to 3 */
+        uint64_t lengths
+                [3]; /* of the axes, the last one contiguous; their product is at most INT32_MAX */
+        uint64_t batch; /* transforms; 0 means 1 */
+        gpuq_buffer *from,
+                *to; /* borrowed until the call that takes them returns; they do not overlap */
+        size_t from_offset, to_offset; /* bytes, multiples of a complex number's */
+} gpuq_fft;
+
+/**
+ * gpuq_job_fft() - append Fourier transforms: by cuFFT on a GPU, by FFTW 3 with the CPU driver
+ *
+ * The directions are as for gpuq_job_gemm(). Where the machine has no such library, the job fails with
+ * GPUQ_E_NOT_FOUND.
+ *
+ * Return: 0, or GPUQ_E_INVALID, whose text names the argument.
+ */
+GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
 
 /** gpuq_job_read_variable() - append a copy from a __device__ or __constant__ variable to a buffer. */
 GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name,

@@ -129,10 +129,27 @@ static CUresult issue_fill(const Driver *cu, const ProgramFill *fill, CUstream s
         }
 }
 
+static CUresult issue_gemm(const Context *context, const Program *program, const ProgramGemm *step,
+                           CUstream stream) {
+        const GemmPlaces places = program_gemm_places(program, step);
+
+        return library_gemm(context->library, &step->gemm, &places, stream);
+}
+
+static CUresult issue_fft(const Context *context, const Program *program, const ProgramFft *step,
+                          CUstream stream) {
+        const FftPlaces places = {
+                .from = place_address(&step->from),
+                .to = place_address(&step->to),
+                .workspace = program->workspace,
+        };
+
+        return library_fft(context->library, &step->fft, &places, stream);
+}
+
 static int issue_step(const Issuer *issuer, const Program *program, const Step *step,
                       Stream *stream, Failure *failure) {
         const Driver *cu = issuer->context->cu;
-        GemmPlaces places;
         CUresult result;
         char what[128];
 
@@ -147,11 +164,11 @@ static int issue_step(const Issuer *issuer, const Program *program, const Step *
                         return issue_check(issuer, issue_fill(cu, &step->fill, stream->stream),
                                            "fill", failure);
                 case STEP_GEMM:
-                        places = program_gemm_places(program, &step->gemm);
-                        return issue_check(issuer,
-                                           library_gemm(issuer->context->library, &step->gemm.gemm,
-                                                        &places, stream->stream),
-                                           "gemm", failure);
+                        result = issue_gemm(issuer->context, program, &step->gemm, stream->stream);
+                        return issue_check(issuer, result, "gemm", failure);
+                case STEP_FFT:
+                        result = issue_fft(issuer->context, program, &step->fft, stream->stream);
+                        return issue_check(issuer, result, "fft", failure);
                 default:
                         result = issue_launch(issuer, &step->launch, stream);
                         if (result == CUDA_SUCCESS)
@@ -196,7 +213,8 @@ static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
                 job->program->wide = stream_wide(issuer->streams, batch->stream);
         if (job->program->is_checked)
                 return issue_checked(issuer, batch, job, failure);
-        if (job->program->n_steps < 2 || issuer->context->is_green || job->program->has_new_library)
+        if (job->program->n_steps < 2 || issuer->context->is_green ||
+            job->program->has_new_library || job->program->has_fft)
                 return issue_singly(issuer, batch, job->program, failure);
 
         r = graphs_take(&issuer->graphs, job->program, batch->stream, &batch->graph, failure);

@@ -11,6 +11,8 @@
 #include "util/symbol.h"
 #include "worker/blas.h"
 #include "worker/cublaslt.h"
+#include "worker/cufft.h"
+#include "worker/fftw.h"
 
 #define LIBRARY_ELEMENTS    4u
 #define LIBRARY_THREADS     256u
@@ -31,9 +33,11 @@ typedef struct LibraryKernel {
 struct Library {
         Context *context;
         const char *folders;
-        bool is_opened;
+        bool has_opened_gemm, has_opened_fft;
         Blas *blas;         /* NULL: none, or not needed so far */
-        Cublaslt *cublaslt; /* likewise */
+        Cublaslt *cublaslt; /* likewise, as the next */
+        Fftw *fftw;
+        Cufft *cufft;
         LibraryKernel gemm[LIBRARY_ELEMENTS];
 };
 
@@ -189,11 +193,15 @@ int library_launch_gemm(const Library *library, const ProgramGemm *step,
 
 /* ---- libraries ------------------------------------------------------------------------------ */
 
-static void library_open(Library *library) {
-        if (library->is_opened)
+static bool library_is_off(const Library *library) {
+        return library->folders && strcmp(library->folders, "none") == 0;
+}
+
+static void library_open_gemm(Library *library) {
+        if (library->has_opened_gemm)
                 return;
-        library->is_opened = true;
-        if (library->folders && strcmp(library->folders, "none") == 0)
+        library->has_opened_gemm = true;
+        if (library_is_off(library))
                 return;
         if (library->context->cu->cpu)
                 library->blas =
@@ -205,10 +213,22 @@ static void library_open(Library *library) {
                          "them");
 }
 
+static void library_open_fft(Library *library) {
+        if (library->has_opened_fft)
+                return;
+        library->has_opened_fft = true;
+        if (library_is_off(library))
+                return;
+        if (library->context->cu->cpu)
+                library->fftw = fftw_open(library->folders);
+        else
+                library->cufft = cufft_open(library->context->cu, library->folders);
+}
+
 int library_plan_gemm(Library *library, const Gemm *gemm, LibraryPlan *ret_plan) {
         LibraryPlan plan = {0};
 
-        library_open(library);
+        library_open_gemm(library);
         if (library->cublaslt &&
             !cublaslt_plan(library->cublaslt, gemm, &plan.n_workspace, &plan.is_new))
                 return LIBRARY_E_NONE;
@@ -261,4 +281,43 @@ CUresult library_capture_gemm(Library *library, const Gemm *gemm, const GemmPlac
         if (ended == CUDA_SUCCESS && graph)
                 cu->cuGraphDestroy(graph);
         return result == CUDA_SUCCESS ? ended : result;
+}
+
+/* ---- Fourier transforms ---------------------------------------------------------------------- */
+
+int library_plan_fft(Library *library, const Fft *fft, LibraryPlan *ret_plan) {
+        LibraryPlan plan = {0};
+
+        library_open_fft(library);
+        if (library->cufft && !cufft_plan(library->cufft, fft, &plan.n_workspace))
+                return LIBRARY_E_NONE;
+        if (library->fftw)
+                plan.n_workspace = fftw_workspace(fft);
+        if (!library->fftw && !library->cufft)
+                return LIBRARY_E_NONE;
+        *ret_plan = plan;
+        return 0;
+}
+
+/* As LibraryCall. */
+typedef struct LibraryFftCall {
+        Fftw *fftw;
+        Fft fft;
+        FftPlaces places;
+} LibraryFftCall;
+
+static CUresult library_on_fft_call(void *data) {
+        const LibraryFftCall *call = data;
+
+        return fftw_transform(call->fftw, &call->fft, &call->places) ? CUDA_SUCCESS
+                                                                     : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult library_fft(Library *library, const Fft *fft, const FftPlaces *places, CUstream stream) {
+        const LibraryFftCall call = {library->fftw, *fft, *places};
+
+        if (library->cufft)
+                return cufft_transform(library->cufft, fft, places, stream);
+        return library->context->cu->gpuq_cpu_call(stream, library_on_fft_call, &call,
+                                                   sizeof(call));
 }

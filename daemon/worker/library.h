@@ -5,9 +5,10 @@
 /*
  * Library
  *
- * The libraries that compute a job's library operations: cuBLASLt (cublaslt.h) on a GPU, a BLAS (blas.h)
- * with the CPU driver. Each is opened at the first operation that needs it. What a library cannot do, or a
- * machine without it, is left to gpuq's own kernels, which a program then launches. Used by the
+ * The libraries that compute a job's library operations: cuBLASLt (cublaslt.h) and cuFFT (cufft.h) on a GPU,
+ * a BLAS (blas.h) and FFTW (fftw.h) with the CPU driver. Each is opened at the first operation that needs it.
+ * Products that a library cannot compute, or on a machine without it, are left to gpuq's own kernels, which a
+ * program then launches. Used by the
  * loop's thread alone.
  */
 
@@ -42,6 +43,11 @@ CUresult library_gemm(Library *library, const Gemm *gemm, const GemmPlaces *plac
  */
 CUresult library_capture_gemm(Library *library, const Gemm *gemm, const GemmPlaces *places,
                               CUstream stream, CUgraph *ret_graph);
+
+/** library_plan_fft() - whether a library can transform. Return: 0, or LIBRARY_E_NONE. */
+int library_plan_fft(Library *library, const Fft *fft, LibraryPlan *ret_plan);
+/** library_fft() - issue transforms that were planned. */
+CUresult library_fft(Library *library, const Fft *fft, const FftPlaces *places, CUstream stream);
 
 /* A parameter of gpuq's own kernels, which kernels/library.cu has too. In elements. */
 typedef struct LibraryGemm {

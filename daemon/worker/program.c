@@ -478,6 +478,11 @@ static int program_gemm_launch(ProgramBuilder *builder, const ProgramGemm *from,
         return 0;
 }
 
+static void program_need_library(Program *program, const LibraryPlan *plan) {
+        program->n_workspace = MAX(program->n_workspace, plan->n_workspace);
+        program->has_new_library |= plan->is_new;
+}
+
 static int program_gemm(ProgramBuilder *builder, const Gpuq__V1__Gemm *message) {
         Program *program = builder->program;
         Step *step = &program->steps[program->n_steps];
@@ -497,8 +502,88 @@ static int program_gemm(ProgramBuilder *builder, const Gpuq__V1__Gemm *message) 
             library_plan_gemm(builder->context->library, &gemm.gemm, &plan))
                 return program_gemm_launch(builder, &gemm, step);
         *step = (Step){.kind = STEP_GEMM, .gemm = gemm};
-        program->n_workspace = MAX(program->n_workspace, plan.n_workspace);
-        program->has_new_library |= plan.is_new;
+        program_need_library(program, &plan);
+        return 0;
+}
+
+static void program_describe_fft(const ProgramBuilder *builder, const Gpuq__V1__Fft *message,
+                                 Fft *fft) {
+        const ProgramBuffer *buffers = builder->input->buffers;
+
+        *fft = (Fft){
+                .element = message->element,
+                .form = message->form,
+                .inverse = message->inverse,
+                .rank = (uint32_t)message->n_lengths,
+                .batch = message->batch,
+                .from_bytes = fft_bytes(message, false),
+                .to_bytes = fft_bytes(message, true),
+                .is_aligned = program_alignment(&buffers[message->from], message->from_offset) >=
+                                      FFT_ALIGNMENT &&
+                              program_alignment(&buffers[message->to], message->to_offset) >=
+                                      FFT_ALIGNMENT,
+        };
+        memcpy(fft->lengths, message->lengths, message->n_lengths * sizeof(*fft->lengths));
+}
+
+static int program_fft_side(ProgramBuilder *builder, const Gpuq__V1__Fft *message, bool is_result,
+                            ProgramPlace *ret_place) {
+        uint32_t index = is_result ? message->to : message->from;
+        uint64_t offset = is_result ? message->to_offset : message->from_offset;
+        const char *what = is_result ? "fft: to," : "fft: from,";
+        unsigned n_complex = 2 * element_bytes(message->element);
+
+        if (program_alignment(&builder->input->buffers[index], offset) < n_complex)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "%s buffer %u is not aligned to a complex number's %u bytes",
+                                   what, index + 1, n_complex);
+        return program_slice(builder, index, offset, fft_bytes(message, is_result), is_result, what,
+                             ret_place);
+}
+
+static int program_check_fft(const ProgramBuilder *builder, const Gpuq__V1__Fft *message) {
+        const ProgramBuffer *from = NULL, *to = NULL;
+        char text[256];
+        int r;
+
+        r = program_buffer(builder, message->from, "fft", &from);
+        if (r)
+                return r;
+        r = program_buffer(builder, message->to, "fft", &to);
+        if (r)
+                return r;
+        if (fft_check(message, from->length, to->length, text, sizeof(text)))
+                return 0;
+        return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID, "%s", text);
+}
+
+static int program_fft(ProgramBuilder *builder, const Gpuq__V1__Fft *message) {
+        Program *program = builder->program;
+        ProgramFft *step = &program->steps[program->n_steps].fft;
+        LibraryPlan plan;
+        int r;
+
+        r = program_check_fft(builder, message);
+        if (r)
+                return r;
+        program->steps[program->n_steps] = (Step){.kind = STEP_FFT};
+        program_describe_fft(builder, message, &step->fft);
+        r = program_fft_side(builder, message, false, &step->from);
+        if (r)
+                return r;
+        r = program_fft_side(builder, message, true, &step->to);
+        if (r)
+                return r;
+        if (!builder->context->library ||
+            library_plan_fft(builder->context->library, &step->fft, &plan))
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                                   "fft: the daemon's machine has no library for it, or not for "
+                                   "this size: cuFFT on a GPU, FFTW 3 with the CPU driver; see "
+                                   "libraries in gpuqd.conf");
+
+        ++program->n_steps;
+        program_need_library(program, &plan);
+        program->has_fft = true;
         return 0;
 }
 
@@ -517,10 +602,12 @@ static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation 
                         return program_occupancy(builder, operation->occupancy);
                 case GPUQ__V1__OPERATION__WHAT_GEMM:
                         return program_gemm(builder, operation->gemm);
+                case GPUQ__V1__OPERATION__WHAT_FFT:
+                        return program_fft(builder, operation->fft);
                 default:
                         return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                           "the operation is neither a launch, a copy, a fill, "
-                                           "a matrix product nor a question for the occupancy");
+                                           "the operation is neither a launch, a copy, a fill, a "
+                                           "library operation nor a question for the occupancy");
         }
 }
 

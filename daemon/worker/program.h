@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "worker/fft.h"
 #include "worker/gemm.h"
 #include "worker/geometry.h"
 
@@ -61,11 +62,17 @@ typedef struct ProgramGemm {
         ProgramPlace a, b, c;
 } ProgramGemm;
 
+typedef struct ProgramFft {
+        Fft fft;
+        ProgramPlace from, to;
+} ProgramFft;
+
 typedef enum StepKind {
         STEP_LAUNCH,
         STEP_COPY,
         STEP_FILL,
         STEP_GEMM,
+        STEP_FFT,
 } StepKind;
 
 typedef struct Step {
@@ -75,6 +82,7 @@ typedef struct Step {
                 ProgramCopy copy;
                 ProgramFill fill;
                 ProgramGemm gemm;
+                ProgramFft fft;
         };
 } Step;
 
@@ -93,9 +101,10 @@ typedef struct Program {
         CUdeviceptr workspace; /* of libraries, n_workspace bytes: set this too */
         size_t n_workspace;
         bool has_new_library; /* a library's first run of this may wait for running kernels */
-        bool has_printf;      /* a kernel may print: runs alone */
-        bool is_checked;      /* accesses of a kernel are compared: see checked.h */
-        bool launches_only;   /* no step's check depends on a buffer, but for needs */
+        bool has_fft; /* such a step is in no graph: its library's plan may end before the graph */
+        bool has_printf;    /* a kernel may print: runs alone */
+        bool is_checked;    /* accesses of a kernel are compared: see checked.h */
+        bool launches_only; /* no step's check depends on a buffer, but for needs */
 } Program;
 
 /**

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Library operations: matrix products against numpy's, by a library of the machine and by gpuqd's own kernels.
+"""Library operations against numpy's: matrix products, by a library of the machine and by gpuqd's own kernels; Fourier transforms.
 
 $GPUQ_TEST_LIBRARIES: a folder with libraries that the loader does not find by itself.
 """
@@ -224,3 +224,103 @@ def test_the_library_refuses_what_is_outside_of_buffers(gpuq, change, problem):
     assert native.job_gemm(job._handle, byref(gemm)) == -3
     assert problem in native.text()
     job.matmul(*arrays).run()  # the job itself is as it was
+
+
+# ---- Fourier transforms ----
+
+
+@pytest.fixture
+def transforms(gpuq, request):
+    """Skips what needs a library where there is none."""
+    if "kernels" in request.node.callspec.id.split("-")[0]:
+        pytest.skip("gpuqd has no kernels for it")
+    try:
+        gpuq.fft(np.zeros(2, np.complex64))
+    except gpuq.NotFoundError as problem:
+        pytest.skip(str(problem))
+    return gpuq
+
+
+SHAPES = [((8,), 1), ((3, 100), 1), ((2, 7, 13), 1), ((16, 12), 2), ((4, 9, 10), 2), ((4, 6, 5), 3), ((2, 8, 4, 6), 3), ((1,), 1), ((4099,), 1)]
+PRECISIONS = {"complex64": 1e-5, "complex128": 1e-14, "float32": 1e-5, "float64": 1e-14}
+
+
+def is_transform(got, wanted, dtype):
+    return got.shape == wanted.shape and np.allclose(got, wanted, rtol=0, atol=PRECISIONS[dtype] * max(1, np.abs(wanted).max()))
+
+
+def complex_numbers(rng, shape, dtype):
+    return (rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape, ndim", SHAPES)
+def test_transforms_of_complex_numbers_are_numpys(transforms, rng, dtype, shape, ndim):
+    a, axes = complex_numbers(rng, shape, dtype), tuple(range(-ndim, 0))
+    there = transforms.fft(a, ndim=ndim)
+    assert there.dtype == dtype and is_transform(there, np.fft.fftn(a, axes=axes), dtype)
+    assert is_transform(transforms.ifft(there, ndim=ndim), a, dtype)
+    on_device = transforms.to_device(a)
+    back = transforms.ifft(transforms.fft(on_device, ndim=ndim), ndim=ndim)
+    assert is_transform(back.get(), a, dtype) and np.array_equal(on_device.get(), a)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape, ndim", SHAPES)
+def test_transforms_of_real_numbers_have_half_an_axis(transforms, rng, dtype, shape, ndim):
+    a, axes = rng.uniform(-1, 1, shape).astype(dtype), tuple(range(-ndim, 0))
+    there = transforms.to_device(a)
+    half = transforms.fft(there, ndim=ndim)
+    values = half.get()
+    assert is_transform(values, np.fft.rfftn(a, axes=axes), dtype)
+    assert is_transform(transforms.ifft(half, ndim=ndim, n=shape[-1]).get(), a, dtype)
+    assert np.array_equal(half.get(), values), "the transform back changed what it read"
+    assert is_transform(transforms.ifft(values, ndim=ndim, n=shape[-1]), a, dtype)
+
+
+def test_transforms_are_in_the_order_of_their_job(transforms, rng):
+    a = transforms.to_device(complex_numbers(rng, (4, 32), np.complex64))
+    b, c, d = (transforms.device_array((4, 32), np.complex64) for _ in range(3))
+    transforms.job().copy(b, a).fft(b, c).fft(c, d, inverse=True, scale=1 / 32).copy(b, d).run()
+    assert is_transform(b.get(), a.get(), "complex64")
+    first = d.get()
+    for _ in range(3):
+        transforms.job().fft(a, c).fft(c, d, inverse=True, scale=1 / 32).run()
+        assert np.array_equal(d.get(), first), "other bits the next time"
+
+
+def test_many_shapes_of_transforms(transforms, rng):
+    jobs = []
+    for n in range(1, 200):
+        a, out = transforms.array(complex_numbers(rng, n, np.complex64)), transforms.empty(n, np.complex64)
+        jobs.append((a, out, transforms.job().fft(a, out).submit()))
+    for a, out, job in jobs:
+        job.wait()
+        assert is_transform(out, np.fft.fft(a), "complex64")
+
+
+def test_a_transform_that_does_not_fit_is_refused_by_name(gpuq):
+    a, real = np.zeros((4, 8), np.complex64), np.zeros((4, 8), np.float32)
+    for problem, call in (
+            ("shapes", lambda: gpuq.fft(a, np.zeros((4, 7), np.complex64))),
+            ("shapes", lambda: gpuq.fft(real, np.zeros((4, 8), np.complex64))),
+            ("ndim=4", lambda: gpuq.fft(a, ndim=4)),
+            ("ndim=3", lambda: gpuq.fft(a, ndim=3)),
+            ("no elements", lambda: gpuq.fft(np.zeros((0, 4), np.complex64))),
+            ("inverse", lambda: gpuq.job().fft(real, np.zeros((4, 5), np.complex64), inverse=True))):
+        with pytest.raises(ValueError, match=problem):
+            call()
+    for other in (np.zeros((4, 8), np.complex128), real):
+        with pytest.raises(TypeError, match="no transform"):
+            gpuq.fft(other if other is real else a, real if other is real else other)
+    with pytest.raises(TypeError, match="int32"):
+        gpuq.fft(np.zeros(4, np.int32))
+    shared = gpuq.zeros(16, np.complex64)
+    with pytest.raises(gpuq.InvalidError, match="to overlaps from"):
+        gpuq.fft(shared, shared)
+
+
+@pytest.mark.parametrize("gpuqd", ["kernels"], indirect=True)
+def test_without_a_library_a_transform_fails(gpuq):
+    with pytest.raises(gpuq.NotFoundError, match="cuFFT on a GPU, FFTW 3 with the CPU driver"):
+        gpuq.fft(np.zeros(4, np.complex64))

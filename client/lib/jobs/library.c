@@ -7,11 +7,26 @@
  * built-in module: for lists, the history and expected times.
  */
 
-#include <inttypes.h>
+#include <string.h>
 
 #include "build.h"
 #include "error.h"
-#include "util/gemm.h"
+#include "util/fft.h"
+
+/* Loading the module gives up the lock, so another thread may have submitted the job meanwhile. */
+static int library_enter(gpuq_job *job, gpuq_module **ret_builtin) {
+        int r;
+
+        r = job_enter_building(job);
+        if (r < 0)
+                return r;
+        r = module_find_builtin(job->client, ret_builtin);
+        if (r == 0 && job->state != GPUQ_BUILDING)
+                r = error_set(GPUQ_E_INVALID, "the job was already submitted");
+        return r < 0 ? client_leave(job->client, r) : 0;
+}
+
+/* ---- matrix products ---------------------------------------------------------------- */
 
 static uint64_t library_ld(const gpuq_matrix *matrix, uint64_t rows, uint64_t columns) {
         return matrix->ld ? matrix->ld : matrix->transposed ? rows : columns;
@@ -104,19 +119,6 @@ static int library_append_gemm(gpuq_job *job, gpuq_module *builtin, const gpuq_g
         return build_append(job, &operation);
 }
 
-/* Loading the module gives up the lock, so another thread may have submitted the job meanwhile. */
-static int library_enter(gpuq_job *job, gpuq_module **ret_builtin) {
-        int r;
-
-        r = job_enter_building(job);
-        if (r < 0)
-                return r;
-        r = module_find_builtin(job->client, ret_builtin);
-        if (r == 0 && job->state != GPUQ_BUILDING)
-                r = error_set(GPUQ_E_INVALID, "the job was already submitted");
-        return r < 0 ? client_leave(job->client, r) : 0;
-}
-
 int gpuq_job_gemm(gpuq_job *job, const gpuq_gemm *gemm) {
         gpuq_module *builtin;
         BuildMark mark;
@@ -128,4 +130,77 @@ int gpuq_job_gemm(gpuq_job *job, const gpuq_gemm *gemm) {
 
         mark = build_mark(job);
         return build_leave(job, mark, library_append_gemm(job, builtin, gemm));
+}
+
+/* ---- Fourier transforms -------------------------------------------------------------- */
+
+static Gpuq__V1__Fft library_fft(const gpuq_fft *fft, uint64_t *lengths) {
+        Gpuq__V1__Fft message = GPUQ__V1__FFT__INIT;
+
+        message.element = (Gpuq__V1__Element)fft->type;
+        message.form = (Gpuq__V1__Form)fft->form;
+        message.inverse = fft->inverse;
+        message.n_lengths = fft->rank;
+        message.lengths = lengths;
+        message.batch = fft->batch ? fft->batch : 1;
+        message.from_offset = fft->from_offset;
+        message.to_offset = fft->to_offset;
+        return message;
+}
+
+/* With their indices, so that it also finds sides that overlap. */
+static int library_check_fft(gpuq_job *job, const gpuq_fft *fft, Gpuq__V1__Fft *message) {
+        gpuq_direction direction = GPUQ_INOUT;
+        char text[256];
+        int r;
+
+        r = build_buffer(job, fft->from, GPUQ_IN, &message->from);
+        if (r < 0)
+                return r;
+        message->to = UINT32_MAX; /* not known yet */
+        if (!fft_check(message, fft->from->size, UINT64_MAX, text, sizeof(text)))
+                return error_set(GPUQ_E_INVALID, "%s", text);
+
+        if (fft_bytes(message, true) == fft->to->size)
+                direction = GPUQ_OUT_WHOLE;
+        r = build_buffer(job, fft->to, direction, &message->to);
+        if (r < 0)
+                return r;
+        if (!fft_check(message, fft->from->size, fft->to->size, text, sizeof(text)))
+                return error_set(GPUQ_E_INVALID, "%s", text);
+        return 0;
+}
+
+static int library_append_fft(gpuq_job *job, gpuq_module *builtin, const gpuq_fft *fft) {
+        Gpuq__V1__Operation operation = GPUQ__V1__OPERATION__INIT;
+        uint64_t lengths[FFT_RANK_MAX];
+        Gpuq__V1__Fft message;
+        int r;
+
+        if (!fft || !fft->from || !fft->to)
+                return error_set(GPUQ_E_INVALID, "gpuq_job_fft(): the fft or a buffer is NULL");
+        memcpy(lengths, fft->lengths, sizeof(lengths));
+        message = library_fft(fft, lengths);
+        r = library_check_fft(job, fft, &message);
+        if (r == 0)
+                r = build_kernel(job, builtin, fft_name(message.element), true, &message.kernel);
+        if (r < 0)
+                return r;
+
+        operation.what_case = GPUQ__V1__OPERATION__WHAT_FFT;
+        operation.fft = &message;
+        return build_append(job, &operation);
+}
+
+int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft) {
+        gpuq_module *builtin;
+        BuildMark mark;
+        int r;
+
+        r = library_enter(job, &builtin);
+        if (r < 0)
+                return r;
+
+        mark = build_mark(job);
+        return build_leave(job, mark, library_append_fft(job, builtin, fft));
 }

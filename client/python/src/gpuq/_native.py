@@ -183,6 +183,11 @@ class Gemm(ctypes.Structure):
                 ("alpha", c_double), ("beta", c_double), ("a", Matrix), ("b", Matrix), ("c", Matrix)]
 
 
+class Fft(ctypes.Structure):
+    _fields_ = [("type", c_int), ("form", c_int), ("inverse", c_bool), ("rank", c_uint), ("lengths", c_uint64 * 3), ("batch", c_uint64),
+                ("from_", c_void_p), ("to", c_void_p), ("from_offset", c_size_t), ("to_offset", c_size_t)]
+
+
 JobFunc = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 
 # Calls that may wait for the daemon or run a callback: without the interpreter lock.
@@ -198,6 +203,7 @@ _WAITING = {
     "module_load_code": (c_int, c_void_p, POINTER(Code), POINTER(c_void_p)),
     "module_builtin": (c_int, c_void_p, POINTER(c_void_p)),
     "job_gemm": (c_int, c_void_p, POINTER(Gemm)),
+    "job_fft": (c_int, c_void_p, POINTER(Fft)),
     "submit": (c_int, c_void_p),
     "submit_many": (c_int, c_void_p, c_size_t),
     "prepare": (c_int, c_void_p, POINTER(c_void_p)),

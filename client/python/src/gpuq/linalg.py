@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Library operations: matrix products that cuBLASLt, a BLAS, or a kernel of gpuqd computes, as operations of a job."""
+"""Library operations: what a library of gpuqd's machine computes as an operation of a job.
+
+Matrix products: cuBLASLt, a BLAS, or a kernel of gpuqd. Fourier transforms: cuFFT or FFTW.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,22 @@ from . import _native as native
 from . import arrays
 from . import client as clients
 from . import memory
+from .argument import In, InOut
 from .device import DeviceArray
 from .jobs import Job, Nothing
 
 _TYPES = {"float16": 0, "bfloat16": 1, "float32": 2, "float64": 3}
+
+
+def _client_of(client, *given):
+    held = next((a for a in given if isinstance(a, DeviceArray)), None)
+    return client or (held._memory.client if held is not None else clients.default_client())
+
+
+def _new_like(a, shape, dtype, client):
+    if isinstance(a, DeviceArray):
+        return DeviceArray._new(client, shape, dtype, a.device, False)
+    return arrays.empty(shape, dtype, client=client)
 
 
 class Stored(typing.NamedTuple):
@@ -140,8 +155,7 @@ def matmul(a, b, out=None, *, alpha: float = 1, beta: float = 0, tf32: bool = Fa
     float32 or float64. `out`: None: a new DeviceArray if one of them is one, else a new Array. Transposed views such as `a.T` need no
     copy. `tf32`: float32 may be rounded to TF32, which is faster. `options`: as for `gpuq.job`.
     """
-    if client is None:
-        client = next((x._memory.client for x in (a, b, out) if isinstance(x, DeviceArray)), None) or clients.default_client()
+    client = _client_of(client, a, b, out)
     if out is None:
         out = _new_out(a, b, client)
     client.job(**options).matmul(a, b, out, alpha=alpha, beta=beta, tf32=tf32).run()
@@ -152,7 +166,94 @@ def _new_out(a, b, client):
     if min(len(np.shape(a)), len(np.shape(b))) < 2:
         raise ValueError(f"matmul: a and b must have at least two axes, not shapes {np.shape(a)} and {np.shape(b)}")
     shape = (*(a.shape[:-2] or b.shape[:-2]), a.shape[-2], b.shape[-1])
-    for like in (a, b):
-        if isinstance(like, DeviceArray):
-            return DeviceArray._new(client, shape, a.dtype, like.device, False)
-    return arrays.empty(shape, a.dtype, client=client)
+    return _new_like(b if isinstance(b, DeviceArray) else a, shape, a.dtype, client)
+
+
+# ---- Fourier transforms ----
+
+_REAL = {"float32": 2, "complex64": 2, "float64": 3, "complex128": 3}
+_COMPLEX, _TO_COMPLEX, _TO_REAL = range(3)
+_SCALE_BLOCKS, _SCALE_THREADS = 256, 256
+
+
+def _check_fft(a, out, ndim: int) -> tuple[int, tuple[int, ...], int]:
+    """The form, the lengths of the axes and the number of transforms."""
+    for name, array in (("a", a), ("out", out)):
+        if not isinstance(array, (np.ndarray, DeviceArray)):
+            raise TypeError(f"fft: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
+        if np.dtype(array.dtype).name not in _REAL:
+            raise TypeError(f"fft: dtype {array.dtype} of {name} is none of {', '.join(_REAL)}")
+    real_a, real_out = (np.dtype(array.dtype).kind == "f" for array in (a, out))
+    if (real_a and real_out) or _REAL[np.dtype(a.dtype).name] != _REAL[np.dtype(out.dtype).name]:
+        raise TypeError(f"fft: from {a.dtype} to {out.dtype} is no transform")
+    if not 1 <= ndim <= 3 or ndim > len(a.shape):
+        raise ValueError(f"fft: ndim={ndim} must be 1 to 3, and at most the number of axes of a, {len(a.shape)}")
+    shape = tuple(out.shape if real_out else a.shape)
+    half = (*shape[:-1], shape[-1] // 2 + 1)
+    wanted = (half if real_out else shape, half if real_a else shape)
+    if (tuple(a.shape), tuple(out.shape)) != wanted:
+        raise ValueError(f"fft: the shapes {a.shape} -> {out.shape} do not fit together: expected {wanted[0]} -> {wanted[1]}")
+    if 0 in shape:
+        raise ValueError("fft: the arrays have no elements")
+    return (_TO_COMPLEX if real_a else _TO_REAL if real_out else _COMPLEX), shape[len(shape) - ndim:], math.prod(shape[:-ndim])
+
+
+def append_fft(job: Job, a, out, ndim: int, inverse: bool, scale: float) -> Job:
+    """Job.fft()"""
+    handle = job._building()
+    form, lengths, batch = _check_fft(a, out, ndim)
+    if inverse and form == _TO_COMPLEX:
+        raise ValueError("fft: the inverse of a transform of real numbers gives real numbers: pass an `out` of them")
+    places = [(name, array, direction, f"fft: {name}") for name, array, direction in (("a", a, native.IN), ("out", out, native.OUT))]
+    handles = [job._place(array, direction, where)[0] for _, array, direction, where in places]
+    fft = native.Fft(_REAL[np.dtype(a.dtype).name], form, bool(inverse), ndim, lengths, batch, *handles)
+    job._client._check(native.job_fft(handle, byref(fft)))
+    job._record(*places)
+    return job if scale == 1 else _append_scale(job, out, scale)
+
+
+def _append_scale(job: Job, a, factor: float) -> Job:
+    """Complex numbers are scaled as twice as many real ones."""
+    real = np.float32 if _REAL[np.dtype(a.dtype).name] == 2 else np.float64
+    kernel = job._client.builtin().get_kernel("scale_f32" if real is np.float32 else "scale_f64")
+    numbers = _as_real(a, real)
+    return job.launch(kernel, (_SCALE_BLOCKS, _SCALE_THREADS), real(factor), In(numbers), InOut(numbers), numbers.size)
+
+
+def _as_real(a, real):
+    if a.dtype == real:
+        return a
+    if isinstance(a, DeviceArray):
+        return DeviceArray(a._memory, (*a.shape, 2), np.dtype(real), a._offset)
+    return a.view(real)
+
+
+def fft(a, out=None, *, ndim: int = 1, client=None, **options):
+    """Fourier transforms of the last `ndim` axes, 1 to 3, as numpy.fft.fft, fft2 and fftn. Waits. Returns `out`.
+
+    `a`: an array of dtype complex64, complex128, or of float32 or float64, whose transform has the first half of the last axis, as
+    numpy.fft.rfft. `out`: None: a new DeviceArray if `a` is one, else a new Array. `options`: as for `gpuq.job`. Raises
+    NotFoundError if gpuqd's machine has neither cuFFT nor FFTW.
+    """
+    client = _client_of(client, a, out)
+    if out is None:
+        is_real = np.dtype(a.dtype).kind == "f"
+        shape = (*a.shape[:-1], a.shape[-1] // 2 + 1) if is_real else a.shape
+        out = _new_like(a, shape, np.result_type(a.dtype, np.complex64), client)
+    client.job(**options).fft(a, out, ndim=ndim).run()
+    return out
+
+
+def ifft(a, out=None, *, ndim: int = 1, n: int | None = None, client=None, **options):
+    """Inverse Fourier transforms, scaled so that `ifft(fft(a))` is `a`, as numpy.fft.ifft. Otherwise as `fft`.
+
+    `n`: the result has real numbers, and so many in its last axis, as with numpy.fft.irfft. `a` has n // 2 + 1 of them.
+    """
+    client = _client_of(client, a, out)
+    if out is None:
+        dtype = np.dtype(a.dtype)
+        shape = a.shape if n is None else (*a.shape[:-1], n)
+        out = _new_like(a, shape, dtype if n is None else np.dtype(f"f{dtype.itemsize // 2}"), client)
+    is_real = np.dtype(out.dtype).kind == "f"
+    client.job(**options).fft(a, out, ndim=ndim, inverse=not is_real, scale=1 / math.prod(out.shape[-ndim:])).run()
+    return out

@@ -63,9 +63,9 @@ Cufft *cufft_open(const Driver *cu, const char *folders) {
 
 static int plan_type(const Fft *fft) {
         static const int types[][2] = {
-                [GPUQ__V1__FORM__COMPLEX] = {CUFFT_C2C, CUFFT_Z2Z},
-                [GPUQ__V1__FORM__REAL_TO_COMPLEX] = {CUFFT_R2C, CUFFT_D2Z},
-                [GPUQ__V1__FORM__COMPLEX_TO_REAL] = {CUFFT_C2R, CUFFT_Z2D},
+                [GPUQ__V1__FORM__COMPLEX] = {FFT_C2C, FFT_Z2Z},
+                [GPUQ__V1__FORM__REAL_TO_COMPLEX] = {FFT_R2C, FFT_D2Z},
+                [GPUQ__V1__FORM__COMPLEX_TO_REAL] = {FFT_C2R, FFT_Z2D},
         };
 
         return types[fft->form][fft->element == GPUQ__V1__ELEMENT__DOUBLE];
@@ -152,18 +152,18 @@ bool cufft_plan(Cufft *cufft, const Fft *fft, size_t *ret_workspace) {
 /* ---- a transform ------------------------------------------------------------------------- */
 
 static int plan_execute(const Cufft *cufft, const CufftPlan *plan, void *from, void *to) {
-        int direction = plan->fft.inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
+        int direction = plan->fft.inverse ? FFT_INVERSE : FFT_FORWARD;
 
         switch (plan_type(&plan->fft)) {
-                case CUFFT_C2C:
+                case FFT_C2C:
                         return cufft->exec_c2c(plan->handle, from, to, direction);
-                case CUFFT_Z2Z:
+                case FFT_Z2Z:
                         return cufft->exec_z2z(plan->handle, from, to, direction);
-                case CUFFT_R2C:
+                case FFT_R2C:
                         return cufft->exec_r2c(plan->handle, from, to);
-                case CUFFT_D2Z:
+                case FFT_D2Z:
                         return cufft->exec_d2z(plan->handle, from, to);
-                case CUFFT_C2R:
+                case FFT_C2R:
                         return cufft->exec_c2r(plan->handle, from, to);
                 default:
                         return cufft->exec_z2d(plan->handle, from, to);
@@ -171,9 +171,9 @@ static int plan_execute(const Cufft *cufft, const CufftPlan *plan, void *from, v
 }
 
 static CUresult status_result(int status) {
-        if (status == CUFFT_SUCCESS)
+        if (status == FFT_SUCCESS)
                 return CUDA_SUCCESS;
-        if (status == CUFFT_ALLOC_FAILED)
+        if (status == FFT_ALLOC_FAILED)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         log_warning("cuFFT returned %d", status);
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -194,9 +194,9 @@ CUresult cufft_transform(Cufft *cufft, const Fft *fft, const FftPlaces *places, 
                         return result;
         }
         status = cufft->set_stream(plan->handle, stream);
-        if (status == CUFFT_SUCCESS)
+        if (status == FFT_SUCCESS)
                 status = cufft->set_work_area(plan->handle, (void *)(uintptr_t)places->workspace);
-        if (status == CUFFT_SUCCESS)
+        if (status == FFT_SUCCESS)
                 status = plan_execute(cufft, plan, (void *)(uintptr_t)from,
                                       (void *)(uintptr_t)places->to);
         return status_result(status);

@@ -15,24 +15,22 @@
 
 typedef int CufftHandle;
 
-#ifndef CUFFT_FORWARD /* cufft.h has the same */
-#define CUFFT_FORWARD (-1)
-#define CUFFT_INVERSE 1
-
 enum {
-        CUFFT_SUCCESS = 0,
-        CUFFT_ALLOC_FAILED = 2,
+        FFT_FORWARD = -1,
+        FFT_INVERSE = 1,
 
-        CUFFT_C2C = 0x29,
-        CUFFT_R2C = 0x2a,
-        CUFFT_C2R = 0x2c,
-        CUFFT_Z2Z = 0x69,
-        CUFFT_D2Z = 0x6a,
-        CUFFT_Z2D = 0x6c,
+        FFT_SUCCESS = 0,
+        FFT_ALLOC_FAILED = 2,
+
+        FFT_C2C = 0x29,
+        FFT_R2C = 0x2a,
+        FFT_C2R = 0x2c,
+        FFT_Z2Z = 0x69,
+        FFT_D2Z = 0x6a,
+        FFT_Z2D = 0x6c,
 };
-#endif
 
-/* X(member, symbol, arguments): each returns CUFFT_SUCCESS or another status. */
+/* X(member, symbol, arguments): each returns FFT_SUCCESS or another status. */
 /* clang-format off */
 #define CUFFT_FUNCTIONS(X)                                                                         \
         X(create, cufftCreate, (CufftHandle *ret_plan))                                            \

@@ -215,6 +215,50 @@ def test_a_matrix_product_on_a_slice_that_is_not_aligned(client):
     assert_failed(client.run(job), pb.E_INVALID, "gemm: a", "not aligned")
 
 
+def transform(client, **changes):
+    """One of 8 complex numbers; libgpuq would refuse the changes itself."""
+    job = Job()
+    fft = pb.Fft(element=pb.SINGLE, lengths=[8], batch=1, to=job.buffer(Out(client.arena(64))))
+    setattr(fft, "from", job.buffer(In(client.arena(64))))
+    for field, value in changes.items():
+        if field == "lengths":
+            fft.lengths[:] = value
+        else:
+            setattr(fft, field, value)
+    job.operations.append(pb.Operation(fft=fft))
+    return job
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"lengths": [9]}, ["from needs 72 bytes", "has 64"]),
+    ({"batch": 2}, ["from needs 128 bytes"]),
+    ({"batch": 2**31 - 1, "lengths": [2**31 - 1]}, ["from needs 18446744073709551615 bytes"]),
+    ({"element": pb.DOUBLE}, ["from needs 128 bytes"]),
+    ({"form": pb.REAL_TO_COMPLEX, "lengths": [16]}, ["to needs 72 bytes"]),
+    ({"form": pb.COMPLEX_TO_REAL, "lengths": [15], "to_offset": 8}, ["to needs 60 bytes at offset 8"]),
+    ({"from_offset": 2**64 - 8}, ["from needs 64 bytes at offset 18446744073709551608"]),
+    ({"from_offset": 4}, ["offset 4 of from"]),
+    ({"lengths": []}, ["0 axes"]),
+    ({"lengths": [2, 2, 2, 1]}, ["4 axes"]),
+    ({"lengths": [0]}, ["length 0 of axis 1"]),
+    ({"lengths": [2**16, 2**16]}, ["length 65536 of axis 2"]),
+    ({"batch": 0}, ["batch is 0"]),
+    ({"element": pb.F16}, ["f32 or f64"]),
+    ({"form": 3}, ["known form"]),
+    ({"from": 2}, ["buffer 3 does not exist"]),
+    ({"from": 0}, ["to overlaps from"]),
+    ({"to": 1}, ["to overlaps from"]),
+])
+def test_a_fourier_transform_outside_of_its_buffers(client, changes, words):
+    assert_failed(client.run(transform(client, **changes)), pb.E_INVALID, *words)
+
+
+def test_a_fourier_transform_into_a_buffer_that_is_only_read(client):
+    job = transform(client)
+    job.buffers[0] = In(job.buffers[0].slice)
+    assert_failed(client.run(job), pb.E_INVALID, "fft: to", "read-only")
+
+
 @pytest.mark.parametrize("size", [0, 1 << 63, (1 << 64) - 1])
 def test_an_arena_of_a_useless_size(client, size):
     for place in (pb.HOST, pb.DEVICE, pb.IMAGE):

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our declarations of cuBLASLt against those of cublasLt.h: compiling this is the test.
+ * Our declarations of cuBLASLt and cuFFT against those of cublasLt.h and cufft.h: compiling this is the test.
  */
 #include <cublasLt.h>
 #include <cuda.h>
+#include <cufft.h>
 
 /* What cuda_types.h would declare is there already. */
 #define GPUQ_DRIVER_CUDA_TYPES_H
 #include "worker/cublaslt_types.h"
+#include "worker/cufft_types.h"
 
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs " is another one")
 SAME(LT_SUCCESS, CUBLAS_STATUS_SUCCESS);
@@ -39,3 +41,23 @@ SAME(sizeof(LtAlgo), sizeof(cublasLtMatmulAlgo_t));
 SAME(sizeof(LtHeuristic), sizeof(cublasLtMatmulHeuristicResult_t));
 SAME(offsetof(LtHeuristic, workspace), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 SAME(offsetof(LtHeuristic, state), offsetof(cublasLtMatmulHeuristicResult_t, state));
+
+SAME(FFT_FORWARD, CUFFT_FORWARD);
+SAME(FFT_INVERSE, CUFFT_INVERSE);
+SAME(FFT_SUCCESS, CUFFT_SUCCESS);
+SAME(FFT_ALLOC_FAILED, CUFFT_ALLOC_FAILED);
+SAME(FFT_C2C, CUFFT_C2C);
+SAME(FFT_R2C, CUFFT_R2C);
+SAME(FFT_C2R, CUFFT_C2R);
+SAME(FFT_Z2Z, CUFFT_Z2Z);
+SAME(FFT_D2Z, CUFFT_D2Z);
+SAME(FFT_Z2D, CUFFT_Z2D);
+SAME(sizeof(CufftHandle), sizeof(cufftHandle));
+
+/* The number and kind of the arguments of cufftMakePlanMany64(), whose enum is our int. */
+_Static_assert(__builtin_types_compatible_p(__typeof__(&cufftMakePlanMany64),
+                                            cufftResult (*)(cufftHandle, int, long long *,
+                                                            long long *, long long, long long,
+                                                            long long *, long long, long long,
+                                                            cufftType, long long, size_t *)),
+               "cufftMakePlanMany64() takes other arguments");

@@ -161,6 +161,15 @@ def test_prepared_jobs_with_other_arrays(gpuq, rng):
     assert is_close(out, product(a, b), 16) and is_close(other, product(a, d), 16)
 
 
+def test_checked_jobs_and_jobs_of_a_client(gpuq, module, rng):
+    a, b = (gpuq.to_device(numbers(rng, (8, 8), np.float32)) for _ in range(2))
+    c = gpuq.device_array((8, 8), np.float32)
+    gpuq.job(check=True).launch(module["twice"], (1, 64), gpuq.InOut(a), 64).matmul(a, b, c).run()
+    assert is_close(c.get(), product(a.get(), b.get()), 16)
+    with gpuq.connect() as other:
+        assert is_close(other.matmul(a.get(), b.get(), timed=True), product(a.get(), b.get()), 16)
+
+
 def test_the_queue_names_the_operation(gpuq, module, gate):
     a, out = np.ones((4, 4)), np.zeros(1, np.int32)
     held = module["gated"].submit((1, 1), gate.flag, gpuq.In(np.zeros(1, np.int32)), gpuq.Out(out))

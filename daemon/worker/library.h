@@ -12,7 +12,8 @@
  * loop's thread alone.
  */
 
-#include "worker/program.h"
+#include "worker/geometry.h"
+#include "worker/operation.h"
 
 typedef struct Library Library;
 

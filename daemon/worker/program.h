@@ -14,9 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/fft.h"
-#include "worker/gemm.h"
 #include "worker/geometry.h"
+#include "worker/operation.h"
 
 typedef struct ProgramBuffer {
         uint64_t length;    /* bytes */
@@ -39,11 +38,6 @@ typedef struct ProgramInput {
         ProtobufCAllocator *allocator; /* for what is decoded on the way; NULL: malloc */
 } ProgramInput;
 
-typedef struct ProgramPlace {
-        const CUdeviceptr *base; /* of a buffer or of a variable */
-        size_t offset;           /* bytes */
-} ProgramPlace;
-
 typedef struct ProgramCopy {
         ProgramPlace to, from;
         size_t length; /* bytes, > 0 */
@@ -55,17 +49,6 @@ typedef struct ProgramFill {
         uint32_t value;
         unsigned width; /* bytes of an element: 1, 2, 4 */
 } ProgramFill;
-
-/* By a library; where there is none, it becomes a launch. */
-typedef struct ProgramGemm {
-        Gemm gemm;
-        ProgramPlace a, b, c;
-} ProgramGemm;
-
-typedef struct ProgramFft {
-        Fft fft;
-        ProgramPlace from, to;
-} ProgramFft;
 
 typedef enum StepKind {
         STEP_LAUNCH,
@@ -123,10 +106,6 @@ DEFINE_CLEANUP(Program, program_unref)
 /** program_only_launch() - the only step, if it is a launch; else NULL. */
 const ProgramLaunch *program_only_launch(const Program *program);
 
-/** place_address() - the current address. */
-static inline CUdeviceptr place_address(const ProgramPlace *place) {
-        return *place->base + place->offset;
-}
 /** program_gemm_places() - the current addresses of a step. */
 static inline GemmPlaces program_gemm_places(const Program *program, const ProgramGemm *step) {
         return (GemmPlaces){

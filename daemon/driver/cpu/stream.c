@@ -4,7 +4,6 @@
 #include "driver/cpu/api.h"
 #include "driver/cpu/broken.h"
 #include "driver/cpu/engine.h"
-#include "driver/cpu/graph.h"
 #include "driver/cpu/print.h"
 
 #define STREAM_MAGIC 0x7374726du
@@ -145,7 +144,7 @@ CUresult stream_push(Stream *stream, Work *work) {
         CUresult r;
 
         if (stream->capture)
-                return graph_append(stream->capture, work);
+                return stream->append(stream->capture, work);
         item = malloc(sizeof(*item));
         if (!item) {
                 work_unref(work);
@@ -270,35 +269,4 @@ CUresult cuStreamSynchronize(CUstream handle) {
         r = stream_wait(stream);
         print_flush(context->print);
         return r;
-}
-
-/* ---- capture, by the thread that pushes ---------------------------------------------------- */
-
-CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
-        Context *context;
-        Stream *stream;
-        CUresult r;
-
-        r = stream_enter(handle, &context, &stream);
-        if (r)
-                return r;
-        if (stream->capture || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-                return CUDA_ERROR_INVALID_VALUE;
-
-        return cuGraphCreate(&stream->capture, 0);
-}
-
-CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph) {
-        Context *context;
-        Stream *stream;
-        CUresult r;
-
-        r = stream_enter(handle, &context, &stream);
-        if (r)
-                return r;
-        if (!stream->capture || !ret_graph)
-                return CUDA_ERROR_INVALID_VALUE;
-
-        *ret_graph = TAKE_PTR(stream->capture);
-        return CUDA_SUCCESS;
 }

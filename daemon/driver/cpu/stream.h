@@ -28,7 +28,8 @@ typedef struct CUstream_st {
         int priority;                 /* lower numbers go first */
         struct Engine *engine;        /* of its thread */
 
-        struct CUgraph_st *capture; /* gets the work that is pushed; NULL: the stream runs it */
+        struct CUgraph_st *capture; /* gets pushed work, by append(); NULL: the stream runs it */
+        CUresult (*append)(struct CUgraph_st *graph, Work *work);
         STAILQ_HEAD(, StreamItem) items;
         pthread_cond_t wake;
         bool started; /* its thread */

@@ -117,12 +117,22 @@ static void cufft_make_room(Cufft *cufft) {
         free(last);
 }
 
-static CufftPlan *cufft_find(Cufft *cufft, const Fft *fft) {
+static CufftPlan *cufft_find_made(const Cufft *cufft, const Fft *fft) {
         CufftPlan *plan;
 
         TAILQ_FOREACH (plan, &cufft->plans, link)
                 if (memcmp(&plan->fft, fft, sizeof(*fft)) == 0)
-                        break;
+                        return plan;
+        return NULL;
+}
+
+bool cufft_has_plan(const Cufft *cufft, const Fft *fft) {
+        return cufft_find_made(cufft, fft) != NULL;
+}
+
+static CufftPlan *cufft_find(Cufft *cufft, const Fft *fft) {
+        CufftPlan *plan = cufft_find_made(cufft, fft);
+
         if (plan) {
                 TAILQ_REMOVE(&cufft->plans, plan, link);
         } else {

@@ -16,7 +16,9 @@ typedef struct Cufft Cufft;
 
 /** cufft_open() - for the current context. Return: NULL: it is not on this machine. */
 Cufft *cufft_open(const Driver *cu, const char *folders);
-/** cufft_plan() - make a plan. @ret_workspace: bytes that it needs. Return: false: cuFFT cannot. */
+/** cufft_has_plan() - whether there is a plan; making one may wait for running kernels. */
+bool cufft_has_plan(const Cufft *cufft, const Fft *fft);
+/** cufft_plan() - find or make a plan. @ret_workspace: bytes that it needs. Return: false: cuFFT cannot. */
 bool cufft_plan(Cufft *cufft, const Fft *fft, size_t *ret_workspace);
 /** cufft_transform() - issue a transform. */
 CUresult cufft_transform(Cufft *cufft, const Fft *fft, const FftPlaces *places, CUstream stream);

@@ -39,6 +39,11 @@ static bool batch_has_scratch(const Batch *batch) {
         return false;
 }
 
+/* Large workspaces come from the pool: what streams keep is for many small jobs. */
+static bool batch_has_large_workspace(const Batch *batch) {
+        return TAILQ_FIRST(&batch->jobs)->program->n_workspace > JOB_SMALL_BYTES;
+}
+
 static bool batch_may_be_in_place(const Batch *batch) {
         const Job *job;
 
@@ -64,7 +69,8 @@ void issue_choose(const Issuer *issuer, Batch *batch, InPlaceBeside beside, uint
                 batch->way = BATCH_NO_DATA;
                 return;
         }
-        if (batch->n_small > BATCH_BYTES_MAX || !move_is_there(&issuer->transfer.move)) {
+        if (batch->n_small > BATCH_BYTES_MAX || batch_has_large_workspace(batch) ||
+            !move_is_there(&issuer->transfer.move)) {
                 batch->way = BATCH_COPIED;
                 return;
         }

@@ -136,7 +136,7 @@ bool job_is_prepared(const Job *job);
 /**
  * job_check() - decode and check its operations; when prepared
  *
- * Return: 0, FAILURE_E_SET with its failure set, FAILURE_E_FAULT likewise, or -ENOMEM.
+ * Return: 0, FAILURE_E_SET with its failure set, FAILURE_E_FAULT likewise, FAILURE_E_WAIT, or -ENOMEM.
  */
 int job_check(Job *job, Programs *programs);
 /** job_set_addresses() - set its buffers' addresses: host arenas if @in_place, else its scratch. */

@@ -34,6 +34,7 @@ struct Library {
         Context *context;
         const char *folders;
         bool has_opened_gemm, has_opened_fft;
+        bool is_busy;       /* opening a library or making a plan on the device would wait */
         Blas *blas;         /* NULL: none, or not needed so far */
         Cublaslt *cublaslt; /* likewise, as the next */
         Fftw *fftw;
@@ -193,6 +194,12 @@ int library_launch_gemm(const Library *library, const ProgramGemm *step,
 
 /* ---- libraries ------------------------------------------------------------------------------ */
 
+/* On the host neither waits for anything. */
+void library_set_busy(Library *library, bool is_busy) {
+        if (library)
+                library->is_busy = is_busy && !library->context->cu->cpu;
+}
+
 static bool library_is_off(const Library *library) {
         return library->folders && strcmp(library->folders, "none") == 0;
 }
@@ -228,6 +235,8 @@ static void library_open_fft(Library *library) {
 int library_plan_gemm(Library *library, const Gemm *gemm, LibraryPlan *ret_plan) {
         LibraryPlan plan = {0};
 
+        if (library->is_busy && !library->has_opened_gemm)
+                return LIBRARY_E_BUSY;
         library_open_gemm(library);
         if (library->cublaslt &&
             !cublaslt_plan(library->cublaslt, gemm, &plan.n_workspace, &plan.is_new))
@@ -288,7 +297,11 @@ CUresult library_capture_gemm(Library *library, const Gemm *gemm, const GemmPlac
 int library_plan_fft(Library *library, const Fft *fft, LibraryPlan *ret_plan) {
         LibraryPlan plan = {0};
 
+        if (library->is_busy && !library->has_opened_fft)
+                return LIBRARY_E_BUSY;
         library_open_fft(library);
+        if (library->is_busy && library->cufft && !cufft_has_plan(library->cufft, fft))
+                return LIBRARY_E_BUSY;
         if (library->cufft && !cufft_plan(library->cufft, fft, &plan.n_workspace))
                 return LIBRARY_E_NONE;
         if (library->fftw)

@@ -20,6 +20,7 @@ typedef struct Library Library;
 enum {
         _LIBRARY_E_SUCCESS,
         LIBRARY_E_NONE, /* no library on this machine can do it */
+        LIBRARY_E_BUSY, /* planning may wait for running kernels: ask again when nothing runs */
 };
 
 /** library_new() - of a context, as context->library. @folders: of open_library(), or "none": no library is used. Return: 0 or -ENOMEM. */
@@ -27,12 +28,15 @@ int library_new(Context *context, const char *folders);
 /** library_set_builtin() - where gpuq's own kernels are. */
 void library_set_builtin(Library *library, const Image *image);
 
+/** library_set_busy() - whether something runs on the device; before planning. NULL is fine. */
+void library_set_busy(Library *library, bool is_busy);
+
 typedef struct LibraryPlan {
         size_t n_workspace; /* bytes of device memory that it needs while it runs */
         bool is_new;        /* its first run may wait for running kernels */
 } LibraryPlan;
 
-/** library_plan_gemm() - whether a library can compute a product. Return: 0, or LIBRARY_E_NONE. */
+/** library_plan_gemm() - whether a library can compute a product. Return: 0, LIBRARY_E_NONE or LIBRARY_E_BUSY. */
 int library_plan_gemm(Library *library, const Gemm *gemm, LibraryPlan *ret_plan);
 /** library_gemm() - issue a product that was planned. */
 CUresult library_gemm(Library *library, const Gemm *gemm, const GemmPlaces *places,
@@ -45,7 +49,7 @@ CUresult library_gemm(Library *library, const Gemm *gemm, const GemmPlaces *plac
 CUresult library_capture_gemm(Library *library, const Gemm *gemm, const GemmPlaces *places,
                               CUstream stream, CUgraph *ret_graph);
 
-/** library_plan_fft() - whether a library can transform. Return: 0, or LIBRARY_E_NONE. */
+/** library_plan_fft() - whether a library can transform. Return: as library_plan_gemm(). */
 int library_plan_fft(Library *library, const Fft *fft, LibraryPlan *ret_plan);
 /** library_fft() - issue transforms that were planned. */
 CUresult library_fft(Library *library, const Fft *fft, const FftPlaces *places, CUstream stream);

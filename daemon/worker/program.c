@@ -498,8 +498,12 @@ static int program_gemm(ProgramBuilder *builder, const Gpuq__V1__Gemm *message) 
                 return r;
 
         ++program->n_steps;
-        if (!builder->context->library ||
-            library_plan_gemm(builder->context->library, &gemm.gemm, &plan))
+        r = builder->context->library
+                    ? library_plan_gemm(builder->context->library, &gemm.gemm, &plan)
+                    : LIBRARY_E_NONE;
+        if (r == LIBRARY_E_BUSY)
+                return FAILURE_E_WAIT;
+        if (r)
                 return program_gemm_launch(builder, &gemm, step);
         *step = (Step){.kind = STEP_GEMM, .gemm = gemm};
         program_need_library(program, &plan);
@@ -574,8 +578,12 @@ static int program_fft(ProgramBuilder *builder, const Gpuq__V1__Fft *message) {
         r = program_fft_side(builder, message, true, &step->to);
         if (r)
                 return r;
-        if (!builder->context->library ||
-            library_plan_fft(builder->context->library, &step->fft, &plan))
+        r = builder->context->library
+                    ? library_plan_fft(builder->context->library, &step->fft, &plan)
+                    : LIBRARY_E_NONE;
+        if (r == LIBRARY_E_BUSY)
+                return FAILURE_E_WAIT;
+        if (r)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_NOT_FOUND,
                                    "fft: the daemon's machine has no library for it, or not for "
                                    "this size: cuFFT on a GPU, FFTW 3 with the CPU driver; see "

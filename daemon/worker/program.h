@@ -94,7 +94,7 @@ typedef struct Program {
  * program_new() - decode and check
  *
  * Return: 0, FAILURE_E_SET, FAILURE_E_FAULT (a question to the driver found the
- * context spent), or -ENOMEM.
+ * context spent), FAILURE_E_WAIT (a library has to be opened, or to plan, when nothing runs), or -ENOMEM.
  */
 int program_new(const ProgramInput *input, const Context *context, Program **ret_program,
                 Failure *failure);

@@ -519,11 +519,13 @@ GPUQ_API int gpuq_job_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, si
 /*
  * Library operations
  *
- * A library of the daemon's machine computes them, in the job's order like a launch: on a GPU cuBLASLt,
- * with the CPU driver OpenBLAS or another BLAS. Where there is none, a kernel of gpuq does, which
- * is slower; for Fourier transforms there is none. The worker chooses the algorithm by the shape alone, so the result has the same bits each time, with
- * the same versions of gpuq, library, driver and device. Workspace that the library needs counts as memory of the user's worker, as copies of
- * host buffers do.
+ * A library of the daemon's machine computes them, in the job's order like a launch: on a GPU cuBLASLt and
+ * cuFFT, with the CPU driver a BLAS and FFTW 3. Without a library, a kernel of gpuq multiplies matrices, which
+ * is slower, and Fourier transforms fail.
+ *
+ * The worker chooses an algorithm by the shape and the alignment alone. So the result has the same bits each
+ * time, with the same versions of gpuq, library, driver and device. Workspace is scratch memory of the user's
+ * worker, like copies of host buffers. In a prepared job their buffers can be replaced, their numbers stay.
  */
 typedef enum gpuq_type {
         GPUQ_TYPE_F16 = 0,
@@ -542,9 +544,8 @@ typedef struct gpuq_matrix {
         gpuq_buffer *buffer; /* borrowed until the call that takes it returns */
         size_t offset;       /* bytes, a multiple of an element's */
         uint64_t ld;         /* elements from one row to the next; 0: as many as a row has */
-        uint64_t
-                stride; /* elements from one matrix of the batch to the next; 0: all are the same one */
-        bool transposed; /* it is stored transposed: its rows are the columns that are multiplied */
+        uint64_t stride;     /* elements from one matrix of a batch to the next; 0: the same one */
+        bool transposed;     /* it is stored transposed */
 } gpuq_matrix;
 
 /*
@@ -583,19 +584,19 @@ typedef enum gpuq_fft_form {
  *
  * They are not scaled: forth and back gives the numbers times the product of the lengths. A complex number is two
  * real ones. Of the complex side of a real transform only the first half of the last axis is there,
- * length / 2 + 1 numbers. It is copied to the workspace before it is transformed back.
+ * length / 2 + 1 numbers; from there to real numbers it is the inverse.
  */
 typedef struct gpuq_fft {
         gpuq_type type; /* of a real number: GPUQ_TYPE_F32 or GPUQ_TYPE_F64 */
         gpuq_fft_form form;
-        bool inverse; /* of GPUQ_FFT_COMPLEX: the exponent is positive; a real one is inverse if it gives real numbers */
-        unsigned rank; /* axes: 1 to 3 */
-        uint64_t lengths
-                [3]; /* of the axes, the last one contiguous; their product is at most INT32_MAX */
-        uint64_t batch; /* transforms; 0 means 1 */
-        gpuq_buffer *from,
-                *to; /* borrowed until the call that takes them returns; they do not overlap */
-        size_t from_offset, to_offset; /* bytes, multiples of a complex number's */
+        bool inverse;        /* of GPUQ_FFT_COMPLEX: the exponent is positive */
+        unsigned rank;       /* axes: 1 to 3 */
+        uint64_t lengths[3]; /* of the axes, the last one contiguous; together at most INT32_MAX */
+        uint64_t batch;      /* transforms; 0 means 1 */
+        gpuq_buffer *from;   /* borrowed, as the next, until the call that takes them returns */
+        gpuq_buffer *to;     /* does not overlap from */
+        size_t from_offset;  /* bytes, a multiple of a complex number's */
+        size_t to_offset;    /* likewise */
 } gpuq_fft;
 
 /**

@@ -53,7 +53,8 @@ const struct option run_option_table[] = {
 const char run_option_help[] =
         "FILE is CUDA C++ source (.cu), PTX (.ptx), a cubin (.cubin), a fatbin (.fatbin), or the\n"
         "word builtin for the kernels of `gpuq kernels'. KERNEL may be an instance of a template,\n"
-        "such as 'sum<float, 256>'. library:matmul A B C, and library:fft IN OUT (fft2, fft3, ifft,\n"
+        "such as 'sum<float, 256>'. library:matmul A B C, and library:fft IN OUT (fft2, fft3, "
+        "ifft,\n"
         "ifft2, ifft3), run a library's operation. Each ARG is one argument of the kernel:\n"
         "  in:FILE                an input array from a NumPy file (.npy)\n"
         "  inout:FILE             the same; the result is written back to the file\n"

@@ -23,7 +23,7 @@ packages="build-essential meson ninja-build pkg-config protobuf-c-compiler proto
         libprotobuf-c-dev libuv1-dev libsystemd-dev libinih-dev libjson-c-dev libsmartcols-dev uthash-dev
         libboost-context-dev libgcrypt20-dev libsqlite3-dev libsubid-dev libseccomp-dev"
 test_packages="libcmocka-dev systemd util-linux python3 python3-pytest python3-pytest-xdist python3-numpy python3-protobuf
-        python3-prometheus-client"
+        python3-prometheus-client libfftw3-single3 libfftw3-double3"
 ci_packages="clang-format clang-tidy libclang-rt-dev prometheus nodejs python3-pip python3-venv munge slurmctld slurmd slurm-client"
 pack_packages="patchelf"
 package_packages="bash-completion debhelper debootstrap dh-python dpkg-dev git lintian"

@@ -29,10 +29,12 @@ _gpuq_run_word() {
         case $current in
                 builtin:*)
                         COMPREPLY=($(compgen -P builtin: -W "$(_gpuq_builtins)" -- "${current#builtin:}")) ;;
+                library:*)
+                        COMPREPLY=($(compgen -P library: -W 'matmul fft fft2 fft3 ifft ifft2 ifft3' -- "${current#library:}")) ;;
                 in:* | inout:* | out:*)
                         COMPREPLY=($(compgen -P "${current%%:*}:" -f -- "${current#*:}")) ;;
                 *)
-                        COMPREPLY=($(compgen -W 'builtin: in: inout: out: i32: u32: i64: u64: f32: f64: bool:' -- "$current")
+                        COMPREPLY=($(compgen -W 'builtin: library: in: inout: out: i32: u32: i64: u64: f32: f64: bool:' -- "$current")
                                 $(compgen -f -X '!*.@(cu|ptx|cubin|fatbin)' -- "$current")
                                 $(compgen -d -S / -- "$current"))
                         compopt -o nospace ;;

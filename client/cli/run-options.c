@@ -53,7 +53,9 @@ const struct option run_option_table[] = {
 const char run_option_help[] =
         "FILE is CUDA C++ source (.cu), PTX (.ptx), a cubin (.cubin), a fatbin (.fatbin), or the\n"
         "word builtin for the kernels of `gpuq kernels'. KERNEL may be an instance of a template,\n"
-        "such as 'sum<float, 256>'. Each ARG is one argument of the kernel:\n"
+        "such as 'sum<float, 256>'. library:matmul A B C, and library:fft IN OUT (fft2, fft3, "
+        "ifft,\n"
+        "ifft2, ifft3), run a library's operation. Each ARG is one argument of the kernel:\n"
         "  in:FILE                an input array from a NumPy file (.npy)\n"
         "  inout:FILE             the same; the result is written back to the file\n"
         "  out:FILE:DTYPE:N[,M...]  a new array, filled with zeros, such as out:y.npy:float64:100\n"
@@ -209,7 +211,8 @@ static int target_read(Cli *cli, RunOptions *options, const char *text) {
                         text);
 
         options->kernel = colon + 1;
-        if (strncmp(text, "builtin:", colon + 1 - text) == 0) {
+        options->is_library = strncmp(text, "library:", colon + 1 - text) == 0;
+        if (options->is_library || strncmp(text, "builtin:", colon + 1 - text) == 0) {
                 if (options->n_compiler)
                         return cli_usage(cli,
                                          "`%s' applies to source files, not to built-in kernels",
@@ -294,5 +297,5 @@ const char *run_options_module_name(const RunOptions *options) {
 }
 
 const char *run_options_source(const RunOptions *options) {
-        return options->file ? options->file : "builtin";
+        return options->is_library ? "library" : options->file ? options->file : "builtin";
 }

@@ -22,7 +22,8 @@ typedef struct RunOptions {
         bool check;
         char **compiler; /* options for the compiler; ends with NULL */
         size_t n_compiler;
-        char *file;         /* NULL: built-in */
+        bool is_library;    /* the kernel is a library operation */
+        char *file;         /* NULL: built-in, or such an operation */
         const char *kernel; /* borrowed */
         Argument *arguments;
         size_t n_arguments;

@@ -14,6 +14,7 @@
 #include "attend.h"
 #include "util/human.h"
 #include "kernel.h"
+#include "library.h"
 #include "note.h"
 #include "operand.h"
 #include "result.h"
@@ -146,6 +147,9 @@ static int run_check_arrays(Run *run) {
 static int run_find_kernel(Run *run) {
         _cleanup_(freep) char *parameters = NULL;
 
+        if (run->options.is_library)
+                return library_check(run->options.kernel, run->operands, run->n_operands,
+                                     &run->cli->problem);
         if (!kernel_find(run->module, run->options.kernel, &run->kernel))
                 return run_no_such_kernel(run);
         if (run->kernel.n_parameters == run->options.n_arguments)
@@ -212,7 +216,9 @@ static int run_make_job(Run *run) {
         r = gpuq_job_new(run->cli->client, &run->job);
         if (r >= 0)
                 r = run_set_options(run);
-        if (r >= 0)
+        if (r >= 0 && run->options.is_library)
+                r = library_append(run->job, run->module, run->options.kernel, run->operands);
+        else if (r >= 0)
                 r = gpuq_job_launch(run->job, run->module, run->options.kernel,
                                     &run->options.config, args, run->n_operands);
         return r < 0 ? cli_failed(run->cli, EXIT_WHEN_RUN, r) : 0;

@@ -569,6 +569,100 @@ GPUQ_API int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpu
  */
 GPUQ_API int gpuq_job_fill(gpuq_job *job, gpuq_buffer *buffer, size_t offset, size_t length,
                            uint32_t value, unsigned width);
+
+/*
+ * Library operations
+ *
+ * A library of the daemon's machine computes them, in the job's order like a launch: on a GPU cuBLASLt and
+ * cuFFT, with the CPU driver a BLAS and FFTW 3. Without a library, a kernel of gpuq multiplies matrices, which
+ * is slower, and Fourier transforms fail.
+ *
+ * The worker chooses an algorithm by the shape and the alignment alone. So the result has the same bits each
+ * time, with the same versions of gpuq, library, driver and device. Workspace is scratch memory of the user's
+ * worker, like copies of host buffers. In a prepared job their buffers can be replaced, their numbers stay.
+ */
+typedef enum gpuq_type {
+        GPUQ_TYPE_F16 = 0,
+        GPUQ_TYPE_BF16 = 1,
+        GPUQ_TYPE_F32 = 2,
+        GPUQ_TYPE_F64 = 3,
+} gpuq_type;
+
+typedef enum gpuq_compute {
+        GPUQ_COMPUTE_DEFAULT = 0, /* f16 and bf16 are summed in f32, others in their own type */
+        GPUQ_COMPUTE_TF32 = 1,    /* f32 may be rounded to TF32 (10 bits) before it is multiplied */
+} gpuq_compute;
+
+/* A row-major matrix in a buffer; in a batch, as many at equal distances. */
+typedef struct gpuq_matrix {
+        gpuq_buffer *buffer; /* borrowed until the call that takes it returns */
+        size_t offset;       /* bytes, a multiple of an element's */
+        uint64_t ld;         /* elements from one row to the next; 0: as many as a row has */
+        uint64_t stride;     /* elements from one matrix of a batch to the next; 0: the same one */
+        bool transposed;     /* it is stored transposed */
+} gpuq_matrix;
+
+/*
+ * C = alpha A B + beta C. A is m x k, B is k x n, C is m x n. Begin with zeros, and set alpha.
+ *
+ * If beta is 0, C is not read. For f16, bf16 and f32, alpha and beta are rounded to f32.
+ */
+typedef struct gpuq_gemm {
+        gpuq_type type; /* of all three matrices */
+        gpuq_compute compute;
+        uint64_t m, n, k; /* 1 to INT32_MAX */
+        uint64_t batch;   /* products; 0 means 1 */
+        double alpha, beta;
+        gpuq_matrix a, b;
+        gpuq_matrix c; /* not transposed; its matrices overlap neither each other nor a or b */
+} gpuq_gemm;
+
+/**
+ * gpuq_job_gemm() - append a matrix product, or a batch of them
+ *
+ * a and b are used as GPUQ_IN, c as GPUQ_OUT_WHOLE if beta is 0 and all of the buffer is written, else as
+ * GPUQ_INOUT. The first call of a client waits until the built-in kernels are loaded.
+ *
+ * Return: 0, or GPUQ_E_INVALID, whose text names the argument.
+ */
+GPUQ_API int gpuq_job_gemm(gpuq_job *job, const gpuq_gemm *gemm);
+
+typedef enum gpuq_fft_form {
+        GPUQ_FFT_COMPLEX = 0,
+        GPUQ_FFT_REAL_TO_COMPLEX = 1,
+        GPUQ_FFT_COMPLEX_TO_REAL = 2,
+} gpuq_fft_form;
+
+/*
+ * Fourier transforms of contiguous arrays, one behind the other. Begin with zeros.
+ *
+ * They are not scaled: forth and back gives the numbers times the product of the lengths. A complex number is two
+ * real ones. Of the complex side of a real transform only the first half of the last axis is there,
+ * length / 2 + 1 numbers; from there to real numbers it is the inverse.
+ */
+typedef struct gpuq_fft {
+        gpuq_type type; /* of a real number: GPUQ_TYPE_F32 or GPUQ_TYPE_F64 */
+        gpuq_fft_form form;
+        bool inverse;        /* of GPUQ_FFT_COMPLEX: the exponent is positive */
+        unsigned rank;       /* axes: 1 to 3 */
+        uint64_t lengths[3]; /* of the axes, the last one contiguous; together at most INT32_MAX */
+        uint64_t batch;      /* transforms; 0 means 1 */
+        gpuq_buffer *from;   /* borrowed, as the next, until the call that takes them returns */
+        gpuq_buffer *to;     /* does not overlap from */
+        size_t from_offset;  /* bytes, a multiple of a complex number's */
+        size_t to_offset;    /* likewise */
+} gpuq_fft;
+
+/**
+ * gpuq_job_fft() - append Fourier transforms: by cuFFT on a GPU, by FFTW 3 with the CPU driver
+ *
+ * The directions are as for gpuq_job_gemm(). Where the machine has no such library, the job fails with
+ * GPUQ_E_NOT_FOUND.
+ *
+ * Return: 0, or GPUQ_E_INVALID, whose text names the argument.
+ */
+GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
+
 /** gpuq_job_read_variable() - append a copy from a __device__ or __constant__ variable to a buffer. */
 GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name,
                                     size_t offset, gpuq_buffer *to, size_t to_offset,

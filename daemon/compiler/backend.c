@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compiler/backend.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,26 +9,6 @@
 #include "compiler/compiler.h"
 #include "compiler/instance.h"
 #include "compiler/options.h"
-
-/* Where the CUDA Toolkit is installed if the loader does not find it. */
-static const char *const folders[] = {"", "/usr/local/cuda/lib64/", "/usr/lib/cuda/lib64/",
-                                      "/opt/cuda/lib64/"};
-
-void *backend_open_library(const char *const *names) {
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                for (const char *const *name = names; *name; name++) {
-                        _cleanup_(freep) char *path = NULL;
-                        void *library;
-
-                        if (asprintf(&path, "%s%s", folders[i], *name) < 0)
-                                return NULL;
-                        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-                        if (library)
-                                return library;
-                }
-        }
-        return NULL;
-}
 
 static int read_fd(int fd, char *data, size_t n_data) {
         for (size_t at = 0; at < n_data;) {

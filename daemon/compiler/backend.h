@@ -91,8 +91,5 @@ int backend_write_file(const char *path, const char *data, size_t n_data);
  * Instances that the request names follow it (instance.h).
  */
 int backend_write_source(const Request *request, const char *path);
-/** backend_open_library() - the first of @names that can be loaded, also from the toolkit's
- * usual folders. NULL if none. */
-void *backend_open_library(const char *const *names);
 
 #endif

@@ -15,6 +15,7 @@
 #include "compiler/bound.h"
 #include "compiler/options.h"
 #include "driver/driver.h"
+#include "util/open_library.h"
 
 #define LOG_BYTES (64u << 10)
 
@@ -42,7 +43,7 @@ typedef struct NvJitLink {
 static int nvjitlink_open(NvJitLink *ret_link) {
         static const char *const names[] = {"libnvJitLink.so.14", "libnvJitLink.so.13",
                                             "libnvJitLink.so.12", NULL};
-        void *library = backend_open_library(names);
+        void *library = open_library(NULL, names);
         NvJitLink link;
         const struct {
                 const char *name;

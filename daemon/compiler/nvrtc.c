@@ -16,6 +16,7 @@
 #include "compiler/headers.h"
 #include "compiler/named.h"
 #include "compiler/options.h"
+#include "util/open_library.h"
 
 #define ARCHITECTURES_MAX 64
 #define OPTIONS_MAX       600u /* twice those of a client, for folders and macros, and ours */
@@ -45,7 +46,7 @@ typedef struct Nvrtc {
 static int nvrtc_open(Nvrtc *ret_nvrtc) {
         static const char *const names[] = {"libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12",
                                             NULL};
-        void *library = backend_open_library(names);
+        void *library = open_library(NULL, names);
         Nvrtc nvrtc;
         const struct {
                 const char *name;

@@ -198,6 +198,12 @@ typedef enum CUstreamWaitValue_flags_enum {
         CU_STREAM_WAIT_VALUE_NOR = 3,
 } CUstreamWaitValue_flags;
 
+typedef enum CUstreamCaptureMode_enum {
+        CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+        CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+        CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+} CUstreamCaptureMode;
+
 #define CU_MEMHOSTALLOC_PORTABLE     0x01
 #define CU_MEMHOSTALLOC_DEVICEMAP    0x02
 #define CU_MEMHOSTREGISTER_PORTABLE  0x01

@@ -51,6 +51,7 @@ static int driver_fill(Driver *driver) {
 
 #define DRIVER_LOOK_UP(name, symbol, arguments) driver_look_up(driver, #symbol, &driver->name);
         DRIVER_OPTIONAL_FUNCTIONS(DRIVER_LOOK_UP)
+        DRIVER_CPU_FUNCTIONS(DRIVER_LOOK_UP)
 #undef DRIVER_LOOK_UP
 
         driver->cpu = dlsym(driver->handle, DRIVER_CPU_MARK) != NULL;

@@ -58,6 +58,8 @@
           (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags))            \
         X(cuStreamWaitValue32, cuStreamWaitValue32_v2,                                             \
           (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags))            \
+        X(cuStreamBeginCapture, cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))\
+        X(cuStreamEndCapture, cuStreamEndCapture, (CUstream stream, CUgraph *ret_graph))           \
         X(cuEventCreate, cuEventCreate, (CUevent *ret_event, unsigned int flags))                  \
         X(cuEventDestroy, cuEventDestroy_v2, (CUevent event))                                      \
         X(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))                          \
@@ -157,6 +159,9 @@
         X(cuGraphAddMemsetNode, cuGraphAddMemsetNode,                                              \
           (CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *after, size_t n_after,         \
            const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context))                              \
+        X(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode,                                      \
+          (CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *after, size_t n_after,         \
+           CUgraph child))                                                                         \
         X(cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute,                            \
           (CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue *value))    \
         X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags,                                \
@@ -175,6 +180,8 @@
           (CUtexObject *ret_texture, const CUDA_RESOURCE_DESC *resource,                           \
            const CUDA_TEXTURE_DESC *texture, const CUDA_RESOURCE_VIEW_DESC *view))                 \
         X(cuTexObjectDestroy, cuTexObjectDestroy, (CUtexObject texture))                           \
+        X(cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams,                  \
+          (CUgraphExec exec, CUgraphNode node, CUgraph child))                                     \
         /* linking, in the compiler; the CPU driver answers CUDA_ERROR_NOT_SUPPORTED */            \
         X(cuLinkCreate, cuLinkCreate_v2,                                                           \
           (unsigned int n_options, CUjit_option *options, void **values, CUlinkState *ret_state))  \
@@ -201,12 +208,19 @@
           (CUgreenCtx *ret_green, CUdevResourceDesc desc, CUdevice device, unsigned int flags))    \
         X(cuGreenCtxDestroy, cuGreenCtxDestroy, (CUgreenCtx green))                                \
         X(cuCtxFromGreenCtx, cuCtxFromGreenCtx, (CUcontext *ret_context, CUgreenCtx green))
+
+/* Functions of libgpuq-cpu.so alone; with another driver the member is NULL. */
+#define DRIVER_CPU_FUNCTIONS(X)                                                                    \
+        /* calls a function with a copy of @data, in the order of the stream; its result is a fault of the context */ \
+        X(gpuq_cpu_call, gpuq_cpu_call,                                                            \
+          (CUstream stream, CUresult (*func)(void *data), const void *data, size_t n_data))
 /* clang-format on */
 
 #define DRIVER_MEMBER(name, symbol, arguments) CUresult(*name) arguments;
 typedef struct Driver {
         DRIVER_FUNCTIONS(DRIVER_MEMBER)
         DRIVER_OPTIONAL_FUNCTIONS(DRIVER_MEMBER)
+        DRIVER_CPU_FUNCTIONS(DRIVER_MEMBER)
         void *handle; /* of dlopen() */
         bool cpu;     /* it is libgpuq-cpu.so */
 } Driver;

@@ -178,6 +178,10 @@ static void worker_make_args(Words *args, const Config *config, const KeeperMess
                 words_add(args, "--cpu-broken");
                 words_add(args, "%s", config->cpu.broken);
         }
+        if (config->libraries) {
+                words_add(args, "--libraries");
+                words_add(args, "%s", config->libraries);
+        }
         if (message->text[0]) {
                 words_add(args, "--uuid");
                 words_add(args, "%s", message->text);

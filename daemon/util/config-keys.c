@@ -165,6 +165,11 @@ static bool parse_optional_path(const ConfigKey *key, const char *value, void *p
         return !*value ? set_text(value, place) : parse_path(key, value, place);
 }
 
+static bool parse_libraries(const ConfigKey *key, const char *value, void *place) {
+        return strcmp(value, "none") == 0 ? set_text(value, place)
+                                          : parse_optional_path(key, value, place);
+}
+
 static const char *const device_names[] = {
         [CONFIG_DRIVER_AUTO] = "auto",
         [CONFIG_DRIVER_GPU] = "gpu",
@@ -366,6 +371,14 @@ static const ConfigKey config_keys[] = {
          .allowed = "an absolute path, or nothing",
          .fixed = true,
          .initial = "/dev/kmsg"},
+        {.name = "libraries",
+         .what = "a list of folders",
+         .parse = parse_libraries,
+         .format = format_string,
+         AT(libraries),
+         .max = 3000,
+         .allowed = "absolute paths separated by colons, none, or nothing",
+         .initial = ""},
         {.name = "device",
          .what = "a driver",
          .parse = parse_device,

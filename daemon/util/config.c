@@ -77,6 +77,7 @@ Config *config_free(Config *config) {
         free(config->state_dir);
         free(config->slurm_dir);
         free(config->kernel_log);
+        free(config->libraries);
         free(config->worker_user);
         free(config->supervisor_user);
         free(config->admission.allow_groups);

@@ -92,6 +92,7 @@ typedef struct Config {
         char *state_dir;       /* detached jobs and the history; NULL: there are none */
         char *slurm_dir;       /* accounts of Slurm's jobs, for the history; NULL: none */
         char *kernel_log;      /* where NVIDIA's driver logs Xids; NULL: it is not read */
+        char *libraries; /* folders that workers search first for cuBLASLt and the like, or "none" */
         ConfigAdmission admission;
         ConfigDriver device;
         ConfigCpu cpu;

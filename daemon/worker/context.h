@@ -43,6 +43,7 @@ typedef struct Context {
         size_t granularity; /* bytes, of exportable memory */
         char target[16];    /* for the compiler: "sm_90", "cpu" */
         char pci[32];
+        struct Library *library; /* library.h; NULL: none */
 } Context;
 
 /**

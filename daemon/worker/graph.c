@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "worker/library.h"
+
 /* One step's part of the shape. */
 typedef struct GraphShape {
         uint32_t kind;
@@ -13,12 +15,31 @@ typedef struct GraphShape {
         const Function *function;
         uint32_t grid[3], block[3], cluster[3];
         uint32_t cooperative;
-        uint64_t length; /* of a copy in bytes, of a fill in elements */
+        uint64_t length; /* of a copy in bytes, of a fill in elements; of a product its hash */
 } GraphShape;
+
+/* What is made a graph of. */
+typedef struct GraphRun {
+        const Context *context;
+        const Program *program;
+        const Stream *stream; /* to capture with */
+} GraphRun;
 
 void graphs_init(Graphs *graphs, Context *context) {
         *graphs = (Graphs){.context = context};
         TAILQ_INIT(&graphs->list);
+}
+
+/* Of whole words, which a shape is. */
+static uint64_t graph_hash(const uint8_t *key, size_t n_key) {
+        uint64_t hash = 0x9e3779b97f4a7c15u, word;
+
+        for (size_t i = 0; i + sizeof(word) <= n_key; i += sizeof(word)) {
+                memcpy(&word, key + i, sizeof(word));
+                hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+                hash ^= hash >> 32;
+        }
+        return hash;
 }
 
 /* ---- shape -------------------------------------------------------------------- */
@@ -40,6 +61,10 @@ void graph_key(const Program *program, uint8_t *key) {
                 } else if (step->kind == STEP_FILL) {
                         shape->length = step->fill.n;
                         shape->shared_bytes = step->fill.width;
+                } else if (step->kind == STEP_GEMM) {
+                        /* Patching may change it, but usually not to a product of another shape. */
+                        shape->length =
+                                graph_hash((const uint8_t *)&step->gemm.gemm, GEMM_SHAPE_BYTES);
                 } else {
                         shape->function = step->launch.function;
                         shape->shared_bytes = step->launch.shared_bytes;
@@ -57,9 +82,16 @@ typedef struct GraphPlaces {
         CUdeviceptr to, from;
 } GraphPlaces;
 
+typedef struct GraphGemm {
+        Gemm gemm;
+        GemmPlaces places;
+} GraphGemm;
+
 static size_t graph_step_room(const Step *step) {
         size_t n = 0;
 
+        if (step->kind == STEP_GEMM)
+                return sizeof(GraphGemm);
         if (step->kind != STEP_LAUNCH)
                 return sizeof(GraphPlaces);
         for (size_t i = 0; i < step->launch.function->n_parameters; ++i)
@@ -68,15 +100,21 @@ static size_t graph_step_room(const Step *step) {
 }
 
 /* The parts of a step that patching can change. */
-static void graph_step_arguments(const Step *step, uint8_t *arguments) {
+static void graph_step_arguments(const Program *program, const Step *step, uint8_t *arguments) {
         const Function *function = step->launch.function;
         GraphPlaces places = {0};
+        GraphGemm gemm;
 
         if (step->kind == STEP_LAUNCH) {
                 for (size_t i = 0; i < function->n_parameters; ++i) {
                         memcpy(arguments, step->launch.values[i], function->parameters[i].size);
                         arguments += function->parameters[i].size;
                 }
+                return;
+        }
+        if (step->kind == STEP_GEMM) {
+                gemm = (GraphGemm){step->gemm.gemm, program_gemm_places(program, &step->gemm)};
+                memcpy(arguments, &gemm, sizeof(gemm));
                 return;
         }
         if (step->kind == STEP_COPY)
@@ -97,21 +135,9 @@ static size_t graph_arguments_room(const Program *program) {
 
 static void graph_arguments(const Program *program, uint8_t *arguments) {
         for (size_t i = 0; i < program->n_steps; ++i) {
-                graph_step_arguments(&program->steps[i], arguments);
+                graph_step_arguments(program, &program->steps[i], arguments);
                 arguments += graph_step_room(&program->steps[i]);
         }
-}
-
-/* Of whole words, which a shape is. */
-static uint64_t graph_hash(const uint8_t *key, size_t n_key) {
-        uint64_t hash = 0x9e3779b97f4a7c15u, word;
-
-        for (size_t i = 0; i + sizeof(word) <= n_key; i += sizeof(word)) {
-                memcpy(&word, key + i, sizeof(word));
-                hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-                hash ^= hash >> 32;
-        }
-        return hash;
 }
 
 /* ---- nodes ------------------------------------------------------------------------ */
@@ -172,11 +198,36 @@ static CUresult graph_set_attributes(const Driver *cu, CUgraphNode node,
         return result;
 }
 
+/* A product, as the library's own graph within the job's. */
+static CUresult graph_capture(const GraphRun *run, const Step *step, CUgraph *ret_child) {
+        const GemmPlaces places = program_gemm_places(run->program, &step->gemm);
+
+        return library_capture_gemm(run->context->library, &step->gemm.gemm, &places,
+                                    run->stream->stream, ret_child);
+}
+
+static CUresult graph_add_gemm(const GraphRun *run, Graph *graph, size_t i, const Step *step) {
+        const Driver *cu = run->context->cu;
+        CUgraph child;
+        CUresult result = graph_capture(run, step, &child);
+
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = cu->cuGraphAddChildGraphNode(&graph->nodes[i], graph->graph,
+                                              i > 0 ? &graph->nodes[i - 1] : NULL, i > 0, child);
+        cu->cuGraphDestroy(child);
+        return result;
+}
+
 /* Appends a step behind the one before. */
-static CUresult graph_add(const Context *context, Graph *graph, size_t i, const Step *step) {
+static CUresult graph_add(const GraphRun *run, Graph *graph, size_t i, const Step *step) {
+        const Context *context = run->context;
         const Driver *cu = context->cu;
         const CUgraphNode *after = i > 0 ? &graph->nodes[i - 1] : NULL;
         size_t n_after = i > 0;
+
+        if (step->kind == STEP_GEMM)
+                return graph_add_gemm(run, graph, i, step);
 
         if (step->kind == STEP_COPY) {
                 CUDA_MEMCPY3D params = graph_copy(&step->copy);
@@ -200,9 +251,27 @@ static CUresult graph_add(const Context *context, Graph *graph, size_t i, const 
         return graph_set_attributes(cu, graph->nodes[i], &step->launch);
 }
 
-static CUresult graph_patch_step(const Context *context, const Graph *graph, size_t i,
+/* Fails if the library's graph has other nodes than before. */
+static CUresult graph_patch_gemm(const GraphRun *run, const Graph *graph, size_t i,
                                  const Step *step) {
+        const Driver *cu = run->context->cu;
+        CUgraph child;
+        CUresult result = graph_capture(run, step, &child);
+
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = cu->cuGraphExecChildGraphNodeSetParams(graph->exec, graph->nodes[i], child);
+        cu->cuGraphDestroy(child);
+        return result;
+}
+
+static CUresult graph_patch_step(const GraphRun *run, const Graph *graph, size_t i,
+                                 const Step *step) {
+        const Context *context = run->context;
         const Driver *cu = context->cu;
+
+        if (step->kind == STEP_GEMM)
+                return graph_patch_gemm(run, graph, i, step);
 
         if (step->kind == STEP_COPY) {
                 CUDA_MEMCPY3D params = graph_copy(&step->copy);
@@ -224,8 +293,9 @@ static CUresult graph_patch_step(const Context *context, const Graph *graph, siz
 
 /* Only steps whose values differ from the last run: patching one costs the driver about as much as
  * a launch. */
-static CUresult graph_patch(const Graphs *graphs, Graph *graph, const Program *program,
+static CUresult graph_patch(const Graphs *graphs, Graph *graph, const GraphRun *run,
                             const uint8_t *arguments) {
+        const Program *program = run->program;
         bool is_old = graph->generation != graphs->generation;
         uint8_t *given = graph->key + graph->n_key;
 
@@ -233,8 +303,7 @@ static CUresult graph_patch(const Graphs *graphs, Graph *graph, const Program *p
                 size_t n = graph_step_room(&program->steps[i]);
 
                 if (is_old || memcmp(given, arguments, n) != 0) {
-                        CUresult result =
-                                graph_patch_step(graphs->context, graph, i, &program->steps[i]);
+                        CUresult result = graph_patch_step(run, graph, i, &program->steps[i]);
 
                         if (result != CUDA_SUCCESS)
                                 return result;
@@ -389,20 +458,22 @@ static Graph *graphs_find(Graphs *graphs, const Stream *stream, size_t n_key, si
         return found;
 }
 
-static CUresult graph_build(const Context *context, Graph *graph, const Program *program) {
-        const Driver *cu = context->cu;
+static CUresult graph_build(const GraphRun *run, Graph *graph) {
+        const Program *program = run->program;
+        const Driver *cu = run->context->cu;
         CUresult result;
 
         result = cu->cuGraphCreate(&graph->graph, 0);
         for (size_t i = 0; result == CUDA_SUCCESS && i < program->n_steps; ++i)
-                result = graph_add(context, graph, i, &program->steps[i]);
+                result = graph_add(run, graph, i, &program->steps[i]);
         if (result != CUDA_SUCCESS)
                 return result;
         return cu->cuGraphInstantiateWithFlags(&graph->exec, graph->graph, 0);
 }
 
-static int graphs_make(Graphs *graphs, const Program *program, size_t n_key, size_t n_arguments,
+static int graphs_make(Graphs *graphs, const GraphRun *run, size_t n_key, size_t n_arguments,
                        uint64_t hash, Graph **ret_graph, Failure *failure) {
+        const Program *program = run->program;
         Graph *graph;
         int r;
 
@@ -424,8 +495,8 @@ static int graphs_make(Graphs *graphs, const Program *program, size_t n_key, siz
         }
         memcpy(graph->key, graphs->wanted, n_key + n_arguments);
 
-        r = result_check(graphs->context->cu, graph_build(graphs->context, graph, program),
-                         GPUQ__V1__CODE__E_LAUNCH, "creating a graph", failure);
+        r = result_check(graphs->context->cu, graph_build(run, graph), GPUQ__V1__CODE__E_LAUNCH,
+                         "creating a graph", failure);
         if (r) {
                 graph_free(graph, graphs->context->cu);
                 return r;
@@ -475,6 +546,7 @@ static void graphs_use(Graphs *graphs, Graph *graph) {
 static int graphs_take_like(Graphs *graphs, const Program *program, const Stream *stream,
                             Graph **ret_graph, Failure *failure) {
         size_t n_key = graph_key_room(program), n_arguments = graph_arguments_room(program);
+        const GraphRun run = {graphs->context, program, stream};
         uint64_t hash;
         Graph *graph;
         int r;
@@ -485,7 +557,7 @@ static int graphs_take_like(Graphs *graphs, const Program *program, const Stream
 
         hash = graph_hash(graphs->wanted, n_key);
         graph = graphs_find(graphs, stream, n_key, n_arguments, hash);
-        if (graph && graph_patch(graphs, graph, program, graphs->wanted + n_key) != CUDA_SUCCESS) {
+        if (graph && graph_patch(graphs, graph, &run, graphs->wanted + n_key) != CUDA_SUCCESS) {
                 /* A new one instead; if the context is unusable, creating it reports so. */
                 graphs_give_up(graphs, graph);
                 graph = NULL;
@@ -494,7 +566,7 @@ static int graphs_take_like(Graphs *graphs, const Program *program, const Stream
         if (graph) {
                 graphs_use(graphs, graph);
         } else {
-                r = graphs_make(graphs, program, n_key, n_arguments, hash, &graph, failure);
+                r = graphs_make(graphs, &run, n_key, n_arguments, hash, &graph, failure);
                 if (r)
                         return r;
         }

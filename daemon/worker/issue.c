@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "worker/checked.h"
+#include "worker/library.h"
 
 void issuer_init(Issuer *issuer, Context *context, Streams *streams,
                  const IssueSettings *settings) {
@@ -30,13 +31,18 @@ static int issue_check(const Issuer *issuer, CUresult result, const char *what, 
 
 /* ---- the way ----------------------------------------------------------------------- */
 
-static bool batch_has_data(const Batch *batch) {
+static bool batch_has_scratch(const Batch *batch) {
         const Job *job;
 
         TAILQ_FOREACH (job, &batch->jobs, queue)
-                if (job->staging.n_bytes > 0)
+                if (job_scratch_bytes(job) > 0)
                         return true;
         return false;
+}
+
+/* Large workspaces come from the pool: what streams keep is for many small jobs. */
+static bool batch_has_large_workspace(const Batch *batch) {
+        return TAILQ_FIRST(&batch->jobs)->program->n_workspace > JOB_SMALL_BYTES;
 }
 
 static bool batch_may_be_in_place(const Batch *batch) {
@@ -60,11 +66,12 @@ static InPlace *batch_in_place(const Batch *batch) {
 
 void issue_choose(const Issuer *issuer, Batch *batch, InPlaceBeside beside, uint64_t now_ns) {
         batch->issued_ns = now_ns;
-        if (!batch_has_data(batch)) {
+        if (!batch_has_scratch(batch)) {
                 batch->way = BATCH_NO_DATA;
                 return;
         }
-        if (batch->n_small > BATCH_BYTES_MAX || !move_is_there(&issuer->transfer.move)) {
+        if (batch->n_small > BATCH_BYTES_MAX || batch_has_large_workspace(batch) ||
+            !move_is_there(&issuer->transfer.move)) {
                 batch->way = BATCH_COPIED;
                 return;
         }
@@ -129,7 +136,26 @@ static CUresult issue_fill(const Driver *cu, const ProgramFill *fill, CUstream s
         }
 }
 
-static int issue_step(const Issuer *issuer, const Step *step, Stream *stream, Failure *failure) {
+static CUresult issue_gemm(const Context *context, const Program *program, const ProgramGemm *step,
+                           CUstream stream) {
+        const GemmPlaces places = program_gemm_places(program, step);
+
+        return library_gemm(context->library, &step->gemm, &places, stream);
+}
+
+static CUresult issue_fft(const Context *context, const Program *program, const ProgramFft *step,
+                          CUstream stream) {
+        const FftPlaces places = {
+                .from = place_address(&step->from),
+                .to = place_address(&step->to),
+                .workspace = program->workspace,
+        };
+
+        return library_fft(context->library, &step->fft, &places, stream);
+}
+
+static int issue_step(const Issuer *issuer, const Program *program, const Step *step,
+                      Stream *stream, Failure *failure) {
         const Driver *cu = issuer->context->cu;
         CUresult result;
         char what[128];
@@ -144,6 +170,12 @@ static int issue_step(const Issuer *issuer, const Step *step, Stream *stream, Fa
                 case STEP_FILL:
                         return issue_check(issuer, issue_fill(cu, &step->fill, stream->stream),
                                            "fill", failure);
+                case STEP_GEMM:
+                        result = issue_gemm(issuer->context, program, &step->gemm, stream->stream);
+                        return issue_check(issuer, result, "gemm", failure);
+                case STEP_FFT:
+                        result = issue_fft(issuer->context, program, &step->fft, stream->stream);
+                        return issue_check(issuer, result, "fft", failure);
                 default:
                         result = issue_launch(issuer, &step->launch, stream);
                         if (result == CUDA_SUCCESS)
@@ -158,7 +190,7 @@ static int issue_singly(const Issuer *issuer, const Batch *batch, const Program 
         int r;
 
         for (size_t i = 0; i < program->n_steps; ++i) {
-                r = issue_step(issuer, &program->steps[i], batch->stream, failure);
+                r = issue_step(issuer, program, &program->steps[i], batch->stream, failure);
                 if (r)
                         return r;
         }
@@ -174,7 +206,8 @@ static int issue_checked(const Issuer *issuer, const Batch *batch, Job *job, Fai
         for (size_t i = 0; i < job->program->n_steps && r == 0; ++i) {
                 r = checked_tell(issuer->context, job, i, stream, failure);
                 if (r == 0)
-                        r = issue_step(issuer, &job->program->steps[i], batch->stream, failure);
+                        r = issue_step(issuer, job->program, &job->program->steps[i], batch->stream,
+                                       failure);
         }
         return r;
 }
@@ -220,7 +253,8 @@ static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
                 job->program->wide = stream_wide(issuer->streams, batch->stream);
         if (job->program->is_checked)
                 return issue_checked(issuer, batch, job, failure);
-        if (job->program->n_steps < 2 || issuer->context->is_green)
+        if (job->program->n_steps < 2 || issuer->context->is_green ||
+            job->program->has_new_library || job->program->has_fft)
                 return issue_singly(issuer, batch, job->program, failure);
 
         r = graphs_take(&issuer->graphs, job->program, batch->stream, &batch->graph, failure);

@@ -386,4 +386,5 @@ void job_set_addresses(const Job *job, bool in_place) {
                                 ? job_arena(buffer->arena)->address + buffer->offset
                                 : job->scratch + job->staging.scratch[i];
         }
+        job->program->workspace = job->scratch + job->staging.n_bytes;
 }

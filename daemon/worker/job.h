@@ -152,7 +152,7 @@ bool job_is_prepared(const Job *job);
 /**
  * job_check() - decode and check its operations; when prepared
  *
- * Return: 0, FAILURE_E_SET with its failure set, FAILURE_E_FAULT likewise, or -ENOMEM.
+ * Return: 0, FAILURE_E_SET with its failure set, FAILURE_E_FAULT likewise, FAILURE_E_WAIT, or -ENOMEM.
  */
 int job_check(Job *job, Programs *programs);
 /** job_set_addresses() - set its buffers' addresses: host arenas if @in_place, else its scratch. */
@@ -161,6 +161,11 @@ void job_set_addresses(const Job *job, bool in_place);
 /** job_is_plain() - it succeeded and printed nothing, like nearly all jobs. */
 static inline bool job_is_plain(const Job *job) {
         return !failure_is_set(&job->failure) && !job->output;
+}
+
+/** job_scratch_bytes() - device memory that it needs while it runs: staged slices, then the workspace of libraries. */
+static inline uint64_t job_scratch_bytes(const Job *job) {
+        return job->staging.n_bytes + job->program->n_workspace;
 }
 
 /** job_arena() - the arena of a buffer, or of a range of its staging. */

@@ -26,6 +26,7 @@ static const char usage[] =
         "                    [--cache DIR] [--cache-bytes N] [--compile-timeout SECONDS]\n"
         "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
         "                    [--connections N] [--poll-us N] [--sms all|N%|N]\n"
+        "                    [--libraries FOLDER:...]\n"
         "Started by gpuqd, not by hand: descriptors 3 to 5 are its channel to the supervisor.\n";
 
 static int parse_number(const char *text, unsigned *ret_number) {
@@ -94,6 +95,9 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                         return parse_number(value, &options->poll_us);
                 case 'P':
                         return parse_flag(value, &options->in_place);
+                case 'L':
+                        options->libraries = value;
+                        return 0;
                 case 'S':
                         return sms_parse(value, &options->sms) ? 0 : -EINVAL;
                 default:
@@ -120,6 +124,7 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
                 {"connections", required_argument, NULL, 'N'},
                 {"poll-us", required_argument, NULL, 'u'},
                 {"sms", required_argument, NULL, 'S'},
+                {"libraries", required_argument, NULL, 'L'},
                 {0},
         };
         bool device = false;

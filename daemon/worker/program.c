@@ -14,6 +14,7 @@
 #include "worker/argument.h"
 #include "worker/geometry.h"
 #include "worker/texture.h"
+#include "worker/library.h"
 #include "worker/wide.h"
 
 typedef struct ProgramRoom {
@@ -23,6 +24,10 @@ typedef struct ProgramRoom {
         size_t n_variables; /* addresses */
         size_t n_textures;
 } ProgramRoom;
+
+/* Of gpuq's own kernel for matrix products. */
+#define PROGRAM_GEMM_SLOTS                                                                         \
+        ((sizeof(LibraryArguments) + sizeof(ArgumentSlot) - 1) / sizeof(ArgumentSlot))
 
 typedef struct ProgramBuilder {
         const ProgramInput *input;
@@ -43,6 +48,10 @@ static ProgramRoom program_measure(const Gpuq__V1__Operations *operations) {
                 ++room.n_steps;
                 if (operation->what_case == GPUQ__V1__OPERATION__WHAT_COPY)
                         room.n_variables += 2;
+                if (operation->what_case == GPUQ__V1__OPERATION__WHAT_GEMM) {
+                        room.n_values += LIBRARY_VALUES;
+                        room.n_scalars += PROGRAM_GEMM_SLOTS;
+                }
                 if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
                         continue;
                 room.n_values +=
@@ -416,6 +425,210 @@ static int program_occupancy(ProgramBuilder *builder, const Gpuq__V1__Occupancy 
         return program_fill(builder, &fill, "occupancy to");
 }
 
+/* ---- library operations ------------------------------------------------------------------ */
+
+/* The lowest bit of all that its address is made of. */
+static uint32_t program_alignment(const ProgramBuffer *buffer, uint64_t offset) {
+        uint64_t bits = buffer->alignment | offset | GEMM_ALIGNMENT;
+
+        return (uint32_t)(bits & -bits);
+}
+
+static int program_matrix(ProgramBuilder *builder, const Gpuq__V1__Gemm *message,
+                          const Gpuq__V1__Matrix *from, const char *what, GemmMatrix *matrix,
+                          ProgramPlace *ret_place) {
+        const ProgramBuffer *buffer = &builder->input->buffers[from->buffer];
+
+        *matrix = (GemmMatrix){
+                .ld = from->ld,
+                .stride = from->stride,
+                .transposed = from->transposed,
+                .alignment = program_alignment(buffer, from->offset),
+        };
+        if (matrix->alignment < element_bytes(message->element))
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "%s buffer %u is not aligned to its elements' %u bytes", what,
+                                   from->buffer + 1, element_bytes(message->element));
+        return program_slice(builder, from->buffer, from->offset, gemm_extent(message, from),
+                             from == message->c, what, ret_place);
+}
+
+static int program_matrices(ProgramBuilder *builder, const Gpuq__V1__Gemm *message,
+                            ProgramGemm *step) {
+        int r;
+
+        step->gemm = (Gemm){
+                .element = message->element,
+                .tf32 = message->tf32,
+                .m = message->m,
+                .n = message->n,
+                .k = message->k,
+                .batch = message->batch,
+                .alpha = message->alpha,
+                .beta = message->beta,
+        };
+        r = program_matrix(builder, message, message->a, "gemm: a,", &step->gemm.a, &step->a);
+        if (r)
+                return r;
+        r = program_matrix(builder, message, message->b, "gemm: b,", &step->gemm.b, &step->b);
+        if (r)
+                return r;
+        return program_matrix(builder, message, message->c, "gemm: c,", &step->gemm.c, &step->c);
+}
+
+static int program_check_gemm(const ProgramBuilder *builder, const Gpuq__V1__Gemm *message) {
+        const Gpuq__V1__Matrix *matrices[] = {message->a, message->b, message->c};
+        const ProgramBuffer *buffer = NULL;
+        uint64_t sizes[ARRAY_SIZE(matrices)] = {0};
+        char text[256];
+        int r;
+
+        for (size_t i = 0; i < ARRAY_SIZE(matrices); ++i) {
+                if (!matrices[i])
+                        continue;
+                r = program_buffer(builder, matrices[i]->buffer, "gemm", &buffer);
+                if (r)
+                        return r;
+                sizes[i] = buffer->length;
+        }
+        if (gemm_check(message, sizes, text, sizeof(text)))
+                return 0;
+        return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID, "%s", text);
+}
+
+static int program_gemm_launch(ProgramBuilder *builder, const ProgramGemm *from, Step *step) {
+        ProgramLaunch launch = {.values = builder->values};
+
+        if (!builder->context->library ||
+            library_launch_gemm(builder->context->library, from,
+                                (LibraryArguments *)builder->scalars, &launch))
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                                   "gemm: the worker has neither a library for it nor gpuq's "
+                                   "built-in kernels");
+
+        builder->values += LIBRARY_VALUES;
+        builder->scalars += PROGRAM_GEMM_SLOTS;
+        *step = (Step){.kind = STEP_LAUNCH, .launch = launch};
+        return 0;
+}
+
+static void program_need_library(Program *program, const LibraryPlan *plan) {
+        program->n_workspace = MAX(program->n_workspace, plan->n_workspace);
+        program->has_new_library |= plan->is_new;
+}
+
+static int program_gemm(ProgramBuilder *builder, const Gpuq__V1__Gemm *message) {
+        Program *program = builder->program;
+        Step *step = &program->steps[program->n_steps];
+        ProgramGemm gemm;
+        LibraryPlan plan;
+        int r;
+
+        r = program_check_gemm(builder, message);
+        if (r)
+                return r;
+        r = program_matrices(builder, message, &gemm);
+        if (r)
+                return r;
+
+        ++program->n_steps;
+        r = builder->context->library
+                    ? library_plan_gemm(builder->context->library, &gemm.gemm, &plan)
+                    : LIBRARY_E_NONE;
+        if (r == LIBRARY_E_BUSY)
+                return FAILURE_E_WAIT;
+        if (r)
+                return program_gemm_launch(builder, &gemm, step);
+        *step = (Step){.kind = STEP_GEMM, .gemm = gemm};
+        program_need_library(program, &plan);
+        return 0;
+}
+
+static void program_describe_fft(const ProgramBuilder *builder, const Gpuq__V1__Fft *message,
+                                 Fft *fft) {
+        const ProgramBuffer *buffers = builder->input->buffers;
+
+        *fft = (Fft){
+                .element = message->element,
+                .form = message->form,
+                .inverse = message->inverse,
+                .rank = (uint32_t)message->n_lengths,
+                .batch = message->batch,
+                .from_bytes = fft_bytes(message, false),
+                .to_bytes = fft_bytes(message, true),
+                .is_aligned = program_alignment(&buffers[message->from], message->from_offset) >=
+                                      FFT_ALIGNMENT &&
+                              program_alignment(&buffers[message->to], message->to_offset) >=
+                                      FFT_ALIGNMENT,
+        };
+        memcpy(fft->lengths, message->lengths, message->n_lengths * sizeof(*fft->lengths));
+}
+
+static int program_fft_side(ProgramBuilder *builder, const Gpuq__V1__Fft *message, bool is_result,
+                            ProgramPlace *ret_place) {
+        uint32_t index = is_result ? message->to : message->from;
+        uint64_t offset = is_result ? message->to_offset : message->from_offset;
+        const char *what = is_result ? "fft: to," : "fft: from,";
+        unsigned n_complex = 2 * element_bytes(message->element);
+
+        if (program_alignment(&builder->input->buffers[index], offset) < n_complex)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
+                                   "%s buffer %u is not aligned to a complex number's %u bytes",
+                                   what, index + 1, n_complex);
+        return program_slice(builder, index, offset, fft_bytes(message, is_result), is_result, what,
+                             ret_place);
+}
+
+static int program_check_fft(const ProgramBuilder *builder, const Gpuq__V1__Fft *message) {
+        const ProgramBuffer *from = NULL, *to = NULL;
+        char text[256];
+        int r;
+
+        r = program_buffer(builder, message->from, "fft", &from);
+        if (r)
+                return r;
+        r = program_buffer(builder, message->to, "fft", &to);
+        if (r)
+                return r;
+        if (fft_check(message, from->length, to->length, text, sizeof(text)))
+                return 0;
+        return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID, "%s", text);
+}
+
+static int program_fft(ProgramBuilder *builder, const Gpuq__V1__Fft *message) {
+        Program *program = builder->program;
+        ProgramFft *step = &program->steps[program->n_steps].fft;
+        LibraryPlan plan;
+        int r;
+
+        r = program_check_fft(builder, message);
+        if (r)
+                return r;
+        program->steps[program->n_steps] = (Step){.kind = STEP_FFT};
+        program_describe_fft(builder, message, &step->fft);
+        r = program_fft_side(builder, message, false, &step->from);
+        if (r)
+                return r;
+        r = program_fft_side(builder, message, true, &step->to);
+        if (r)
+                return r;
+        r = builder->context->library
+                    ? library_plan_fft(builder->context->library, &step->fft, &plan)
+                    : LIBRARY_E_NONE;
+        if (r == LIBRARY_E_BUSY)
+                return FAILURE_E_WAIT;
+        if (r)
+                return failure_set(builder->failure, GPUQ__V1__CODE__E_NOT_FOUND,
+                                   "fft: the daemon's machine has no library for it, or not for "
+                                   "this size: cuFFT on a GPU, FFTW 3 with the CPU driver; see "
+                                   "libraries in gpuqd.conf");
+
+        ++program->n_steps;
+        program_need_library(program, &plan);
+        program->has_fft = true;
+        return 0;
+}
+
 static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation *operation) {
         if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
                 builder->program->launches_only = false;
@@ -429,10 +642,14 @@ static int program_operation(ProgramBuilder *builder, const Gpuq__V1__Operation 
                         return program_fill(builder, operation->fill, "fill of");
                 case GPUQ__V1__OPERATION__WHAT_OCCUPANCY:
                         return program_occupancy(builder, operation->occupancy);
+                case GPUQ__V1__OPERATION__WHAT_GEMM:
+                        return program_gemm(builder, operation->gemm);
+                case GPUQ__V1__OPERATION__WHAT_FFT:
+                        return program_fft(builder, operation->fft);
                 default:
                         return failure_set(builder->failure, GPUQ__V1__CODE__E_INVALID,
-                                           "the operation is neither a launch, a copy, a fill "
-                                           "nor a question for the occupancy");
+                                           "the operation is neither a launch, a copy, a fill, a "
+                                           "library operation nor a question for the occupancy");
         }
 }
 

@@ -16,6 +16,7 @@
 
 #include "util/texture.h"
 #include "worker/geometry.h"
+#include "worker/operation.h"
 
 typedef struct ProgramBuffer {
         uint64_t length;    /* bytes */
@@ -37,11 +38,6 @@ typedef struct ProgramInput {
         size_t n_kernels;
         ProtobufCAllocator *allocator; /* for what is decoded on the way; NULL: malloc */
 } ProgramInput;
-
-typedef struct ProgramPlace {
-        const CUdeviceptr *base; /* of a buffer or of a variable */
-        size_t offset;           /* bytes */
-} ProgramPlace;
 
 typedef struct ProgramCopy {
         ProgramPlace to, from;
@@ -66,6 +62,8 @@ typedef enum StepKind {
         STEP_LAUNCH,
         STEP_COPY,
         STEP_FILL,
+        STEP_GEMM,
+        STEP_FFT,
 } StepKind;
 
 typedef struct Step {
@@ -74,6 +72,8 @@ typedef struct Step {
                 ProgramLaunch launch;
                 ProgramCopy copy;
                 ProgramFill fill;
+                ProgramGemm gemm;
+                ProgramFft fft;
         };
 } Step;
 
@@ -89,8 +89,12 @@ typedef struct Program {
         size_t n_steps;
         ProgramTexture *textures;
         size_t n_textures;
-        CUdeviceptr wide;   /* memory of wide launches (wide.h): set this too if is_wide */
-        bool is_wide;       /* there are such */
+        CUdeviceptr wide;      /* memory of wide launches (wide.h): set this too if is_wide */
+        bool is_wide;          /* there are such */
+        CUdeviceptr workspace; /* of libraries, n_workspace bytes: set this too */
+        size_t n_workspace;
+        bool has_new_library; /* a library's first run of this may wait for running kernels */
+        bool has_fft; /* such a step is in no graph: its library's plan may end before the graph */
         bool has_printf;    /* a kernel may print: runs alone */
         bool is_checked;    /* accesses of a kernel are compared: see checked.h */
         bool launches_only; /* no step's check depends on a buffer, but for needs */
@@ -100,7 +104,7 @@ typedef struct Program {
  * program_new() - decode and check
  *
  * Return: 0, FAILURE_E_SET, FAILURE_E_FAULT (a question to the driver found the
- * context spent), or -ENOMEM.
+ * context spent), FAILURE_E_WAIT (a library has to be opened, or to plan, when nothing runs), or -ENOMEM.
  */
 int program_new(const ProgramInput *input, const Context *context, Program **ret_program,
                 Failure *failure);
@@ -112,9 +116,14 @@ DEFINE_CLEANUP(Program, program_unref)
 /** program_only_launch() - the only step, if it is a launch; else NULL. */
 const ProgramLaunch *program_only_launch(const Program *program);
 
-/** place_address() - the current address. */
-static inline CUdeviceptr place_address(const ProgramPlace *place) {
-        return *place->base + place->offset;
+/** program_gemm_places() - the current addresses of a step. */
+static inline GemmPlaces program_gemm_places(const Program *program, const ProgramGemm *step) {
+        return (GemmPlaces){
+                .a = place_address(&step->a),
+                .b = place_address(&step->b),
+                .c = place_address(&step->c),
+                .workspace = program->workspace,
+        };
 }
 
 #endif

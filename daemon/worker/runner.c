@@ -5,6 +5,7 @@
 #include "worker/runner.h"
 
 #include "worker/checked.h"
+#include "worker/library.h"
 
 #define RUNNER_QUERY_FIRST_NS UINT64_C(1000000)
 #define RUNNER_QUERY_LAST_NS  UINT64_C(20000000)
@@ -53,6 +54,8 @@ static void runner_set_move(Runner *runner, const Image *image) {
 void runner_open(Runner *runner, const Image *image) {
         if (image)
                 runner_set_move(runner, image);
+        if (image && runner->context->library)
+                library_set_builtin(runner->context->library, image);
         runner->open = true;
         runner->dirty = true;
 }

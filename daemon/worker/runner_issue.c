@@ -5,6 +5,7 @@
  */
 #include "util/macro.h"
 #include "worker/checked.h"
+#include "worker/library.h"
 #include "worker/runner.h"
 
 /* A batch waits this long for scratch that others hold, before it takes its own from the pool. */
@@ -234,11 +235,11 @@ static int runner_place(Runner *runner, Job *job, uint64_t now_ns) {
         return batch ? runner_issue(runner, batch, now_ns) : 0;
 }
 
-/* A job whose kernel prints runs when nothing else does. */
+/* A job whose kernel prints runs when nothing else does, and what may wait for running kernels starts then. */
 static int runner_make_room(Runner *runner, const Job *job, uint64_t now_ns) {
         int r;
 
-        if (!job->program->has_printf)
+        if (!job->program->has_printf && !job->program->has_new_library)
                 return 0;
         r = runner_issue_formed(runner, now_ns, true);
         if (r)
@@ -246,13 +247,26 @@ static int runner_make_room(Runner *runner, const Job *job, uint64_t now_ns) {
         return runner->streams->n_busy > 0 ? FAILURE_E_WAIT : 0;
 }
 
+static int runner_check(Runner *runner, Job *job, uint64_t now_ns) {
+        int r;
+
+        library_set_busy(runner->context->library, runner->streams->n_busy > 0);
+        r = job_check(job, &runner->programs);
+        if (r != FAILURE_E_WAIT)
+                return r;
+
+        TAILQ_INSERT_HEAD(&runner->ready, job, queue);
+        r = runner_issue_formed(runner, now_ns, true);
+        return r ? r : FAILURE_E_WAIT;
+}
+
 /* Likewise. */
 static int runner_try(Runner *runner, Job *job, uint64_t now_ns) {
         int r = 0;
 
         if (!job->program)
-                r = job_check(job, &runner->programs);
-        if (r == FAILURE_E_FAULT)
+                r = runner_check(runner, job, now_ns);
+        if (r == FAILURE_E_FAULT || r == FAILURE_E_WAIT)
                 return r;
         if (r < 0)
                 failure_set(&job->failure, GPUQ__V1__CODE__E_MEMORY, "the worker is out of memory");

@@ -64,7 +64,7 @@ static size_t scratch_size(const Batch *batch) {
         size_t n_bytes = 0;
 
         TAILQ_FOREACH (job, &batch->jobs, queue)
-                n_bytes += job->staging.n_bytes;
+                n_bytes += job_scratch_bytes(job);
         return n_bytes;
 }
 
@@ -104,7 +104,7 @@ int transfer_scratch(Transfer *transfer, Batch *batch, Failure *failure) {
 
         TAILQ_FOREACH (job, &batch->jobs, queue) {
                 job->scratch = scratch;
-                scratch += job->staging.n_bytes;
+                scratch += job_scratch_bytes(job);
         }
         return 0;
 }

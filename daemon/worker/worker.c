@@ -15,6 +15,7 @@
 #include "util/log.h"
 #include "util/sandbox.h"
 #include "worker/device.h"
+#include "worker/library.h"
 #include "worker/report.h"
 #include "worker/spare.h"
 
@@ -510,6 +511,9 @@ static int worker_init_objects(Worker *worker) {
         if (r < 0)
                 return r;
         directs_init(&worker->directs, &worker->runner, &worker->outbox, &worker->loop);
+        r = library_new(worker->context, options->libraries);
+        if (r < 0)
+                return r;
         return modules_load_builtin(&worker->modules);
 }
 

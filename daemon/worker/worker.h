@@ -38,7 +38,8 @@ typedef struct WorkerOptions {
         unsigned coalesce_us;
         unsigned connections; /* to the device */
         unsigned poll_us;
-        char *libexec; /* the folder of this executable */
+        const char *libraries; /* folders to search for them first, or NULL */
+        char *libexec;         /* the folder of this executable */
 } WorkerOptions;
 
 typedef struct Worker {

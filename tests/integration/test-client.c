@@ -268,6 +268,7 @@ static const struct {
         {"callbacks", scenario_callbacks},
         {"many", scenario_many},
         {"checked", scenario_checked},
+        {"library", scenario_library},
         {"prepared", scenario_prepared},
         {"textures", scenario_textures},
         {"cancel", scenario_cancel},

@@ -46,6 +46,9 @@ void scenario_cancel(void);
 /* test-client-checked.c */
 void scenario_checked(void);
 
+/* test-client-library.c */
+void scenario_library(void);
+
 /* test-client-prepared.c */
 void scenario_prepared(void);
 

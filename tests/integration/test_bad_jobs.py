@@ -5,7 +5,7 @@ import numpy
 import pytest
 
 from harness import kernels
-from harness.client import F_ADD_SEALS, In, Job, Out, Refused, Scalar, Slice, f32, f64, i32, u64
+from harness.client import F_ADD_SEALS, In, InOut, Job, Out, Refused, Scalar, Slice, f32, f64, i32, u64
 from harness.kernels import assert_failed
 from harness.messages import pb
 
@@ -156,6 +156,107 @@ def test_a_copy_to_a_buffer_that_is_only_read(client):
 @pytest.mark.parametrize("length, width", [(4 * N + 4, 4), (3, 2), (4, 3), (4, 8), (5, 4)])
 def test_a_fill_beyond_its_buffer_or_of_a_wrong_width(client, length, width):
     assert_failed(client.run(Job().fill(client.arena(4 * N), length, 1, width)), pb.E_INVALID)
+
+
+# ---- library operations ----
+
+def matrix_product(client, **changes):
+    """4 x 4 matrices; libgpuq would refuse the changes itself."""
+    job = Job()
+    uses = {name: (InOut if name == "c" else In)(client.arena(64)) for name in "abc"}
+    gemm = pb.Gemm(element=pb.SINGLE, m=4, n=4, k=4, batch=1, alpha=1,
+                   **{name: pb.Matrix(buffer=job.buffer(use), ld=4) for name, use in uses.items()})
+    for path, value in changes.items():
+        *parents, field = path.split("__")
+        setattr(getattr(gemm, parents[0]) if parents else gemm, field, value)
+    job.operations.append(pb.Operation(gemm=gemm))
+    return job
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"m": 5}, ["a needs 80 bytes", "has 64"]),
+    ({"k": 5, "a__ld": 5}, ["a needs 80 bytes"]),
+    ({"n": 5, "b__ld": 5, "c__ld": 5}, ["b needs 80 bytes"]),
+    ({"c__ld": 5}, ["c needs 76 bytes"]),
+    ({"c__offset": 2**64 - 4}, ["c needs 64 bytes at offset 18446744073709551612"]),
+    ({"b__offset": 2}, ["offset 2 of b"]),
+    ({"a__ld": 0}, ["ld of a is 0"]),
+    ({"m": 0}, ["m is 0"]),
+    ({"batch": 0}, ["batch is 0"]),
+    ({"batch": 2**31}, ["batch is 2147483648"]),
+    ({"batch": 2}, ["stride 0 of c", "overlap"]),
+    ({"batch": 2, "c__stride": 2**63}, ["c needs 18446744073709551615 bytes"]),
+    ({"element": 4}, ["type is unknown"]),
+    ({"element": pb.F16, "tf32": True}, ["tf32 is for f32, not for f16"]),
+    ({"c__transposed": True}, ["c cannot be transposed"]),
+    ({"a__buffer": 3}, ["buffer 4 does not exist"]),
+    ({"c__buffer": 0}, ["c overlaps a"]),
+])
+def test_a_matrix_product_outside_of_its_buffers(client, changes, words):
+    assert_failed(client.run(matrix_product(client, **changes)), pb.E_INVALID, *words)
+    client.run_well(matrix_product(client))
+
+
+def test_a_matrix_product_without_a_matrix(client):
+    job = Job()
+    job.operations.append(pb.Operation(gemm=pb.Gemm(m=1, n=1, k=1, batch=1)))
+    assert_failed(client.run(job), pb.E_INVALID, "a matrix is missing")
+
+
+def test_a_matrix_product_into_a_buffer_that_is_only_read(client):
+    job = matrix_product(client)
+    job.buffers[2] = In(job.buffers[2].slice)
+    assert_failed(client.run(job), pb.E_INVALID, "gemm: c", "read-only")
+
+
+def test_a_matrix_product_on_a_slice_that_is_not_aligned(client):
+    job = matrix_product(client)
+    job.buffers[0] = In(client.device_arena(128).slice(2, 64))
+    assert_failed(client.run(job), pb.E_INVALID, "gemm: a", "not aligned")
+
+
+def transform(client, **changes):
+    """One of 8 complex numbers; libgpuq would refuse the changes itself."""
+    job = Job()
+    fft = pb.Fft(element=pb.SINGLE, lengths=[8], batch=1, to=job.buffer(Out(client.arena(64))))
+    setattr(fft, "from", job.buffer(In(client.arena(64))))
+    for field, value in changes.items():
+        if field == "lengths":
+            fft.lengths[:] = value
+        else:
+            setattr(fft, field, value)
+    job.operations.append(pb.Operation(fft=fft))
+    return job
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"lengths": [9]}, ["from needs 72 bytes", "has 64"]),
+    ({"batch": 2}, ["from needs 128 bytes"]),
+    ({"batch": 2**31 - 1, "lengths": [2**31 - 1]}, ["from needs 18446744073709551615 bytes"]),
+    ({"element": pb.DOUBLE}, ["from needs 128 bytes"]),
+    ({"form": pb.REAL_TO_COMPLEX, "lengths": [16]}, ["to needs 72 bytes"]),
+    ({"form": pb.COMPLEX_TO_REAL, "lengths": [15], "to_offset": 8}, ["to needs 60 bytes at offset 8"]),
+    ({"from_offset": 2**64 - 8}, ["from needs 64 bytes at offset 18446744073709551608"]),
+    ({"from_offset": 4}, ["offset 4 of from"]),
+    ({"lengths": []}, ["0 axes"]),
+    ({"lengths": [2, 2, 2, 1]}, ["4 axes"]),
+    ({"lengths": [0]}, ["length 0 of axis 1"]),
+    ({"lengths": [2**16, 2**16]}, ["length 65536 of axis 2"]),
+    ({"batch": 0}, ["batch is 0"]),
+    ({"element": pb.F16}, ["f32 or f64"]),
+    ({"form": 3}, ["known form"]),
+    ({"from": 2}, ["buffer 3 does not exist"]),
+    ({"from": 0}, ["to overlaps from"]),
+    ({"to": 1}, ["to overlaps from"]),
+])
+def test_a_fourier_transform_outside_of_its_buffers(client, changes, words):
+    assert_failed(client.run(transform(client, **changes)), pb.E_INVALID, *words)
+
+
+def test_a_fourier_transform_into_a_buffer_that_is_only_read(client):
+    job = transform(client)
+    job.buffers[0] = In(job.buffers[0].slice)
+    assert_failed(client.run(job), pb.E_INVALID, "fft: to", "read-only")
 
 
 @pytest.mark.parametrize("size", [0, 1 << 63, (1 << 64) - 1])

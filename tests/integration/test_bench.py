@@ -165,3 +165,14 @@ def test_the_table_of_reductions_has_each_length_and_its_sum():
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]
     assert [row[:3] for row in rows] == [[kernel, n, "gpuq"] for kernel in ("sum_f32", "argmax_f64") for n in ("1,000", "70,000")]
     assert float(rows[1][-1]) == pytest.approx(35000, rel=0.01)
+
+
+@pytest.mark.skipif(place.SANITIZED, reason="the interpreter is not built with the sanitizers")
+def test_the_table_of_matrix_products_has_each_type_and_way():
+    script = place.ROOT / "tests/bench/library_ops.py"
+    output = subprocess.run([sys.executable, script, "--prefix", place.STAGE, "--device", place.DEVICE, "--ways", "gpuq,gpuq-kernels",
+                             "--sizes", "64", "--types", "f32,f16", "--seconds", "0.02"], capture_output=True, text=True, timeout=200,
+                            check=True).stdout
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]
+    assert [row[:3] for row in rows] == [[kind, "64", way] for way in ("gpuq", "gpuq-kernels") for kind in ("f32", "f16")]
+    assert all(float(row[3].replace(",", "")) > 0 for row in rows)

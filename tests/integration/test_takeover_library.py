@@ -72,6 +72,25 @@ print("right", flush=True)
 """
 
 
+# The next supervisor is told the built-in module again, which names the operation.
+PRODUCTS = """
+import numpy, sys
+import gpuq
+
+a, b = numpy.random.default_rng(1).integers(-9, 9, (2, 40, 40)).astype(numpy.float32)
+x, y = gpuq.to_device(a), gpuq.zeros((40, 40), numpy.float32)
+prepared = gpuq.job().matmul(x, gpuq.array(b), y).prepare()
+prepared.run()
+assert (numpy.asarray(y) == a @ b).all()
+print("idle", flush=True)
+sys.stdin.readline()
+y[...] = 0
+prepared.run()
+assert (numpy.asarray(y) == a @ b).all() and (numpy.asarray(gpuq.matmul(b, a)) == b @ a).all()
+print("right", flush=True)
+"""
+
+
 # Its kernel is compiled again by the next worker, with the header and the name that the daemon has kept.
 NAMED = """
 import numpy, sys
@@ -208,6 +227,17 @@ def test_a_python_program_that_was_idle_for_long_does_not_notice(start_gpuqd, fi
 @pytest.mark.skipif(place.SANITIZED, reason="a sanitized library cannot be loaded into python3")
 def test_names_and_headers_of_a_module_outlive_the_supervisor(daemon, files):
     started = start_python(daemon, files, NAMED, stdin=subprocess.PIPE)
+    assert started.stdout.readline() == "idle\n"
+    kill_supervisor(daemon)
+    until_taken_over(daemon, 1)
+    output, _nothing = started.communicate("go on\n", timeout=place.PATIENCE_S)
+    assert output == "right\n"
+    assert started.returncode == 0
+
+
+@pytest.mark.skipif(place.SANITIZED, reason="a sanitized library cannot be loaded into python3")
+def test_library_operations_go_on_after_the_supervisor(daemon, files):
+    started = start_python(daemon, files, PRODUCTS, stdin=subprocess.PIPE)
     assert started.stdout.readline() == "idle\n"
     kill_supervisor(daemon)
     until_taken_over(daemon, 1)

@@ -277,17 +277,46 @@ int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image,
         return gpuq_module_load_code(client, &code, ret_module);
 }
 
-int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module) {
+static int module_load_builtin(gpuq_client *client, gpuq_module **ret_module) {
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
+
+        load.format = GPUQ__V1__FORMAT__BUILTIN;
+        load.name = "builtin";
+        return module_load(client, &load, ret_module);
+}
+
+int gpuq_module_builtin(gpuq_client *client, gpuq_module **ret_module) {
         int r;
 
         r = client_enter_open(client);
         if (r < 0)
                 return r;
 
-        load.format = GPUQ__V1__FORMAT__BUILTIN;
-        load.name = "builtin";
-        return client_leave(client, module_load(client, &load, ret_module));
+        return client_leave(client, module_load_builtin(client, ret_module));
+}
+
+int module_find_builtin(gpuq_client *client, gpuq_module **ret_builtin) {
+        gpuq_module *builtin;
+        int r;
+
+        if (!client->modules->builtin) {
+                r = module_load_builtin(client, &builtin);
+                if (r < 0)
+                        return r;
+                if (client->modules->builtin) /* another thread was faster */
+                        module_unref(builtin);
+                else
+                        client->modules->builtin = builtin;
+        }
+        *ret_builtin = client->modules->builtin;
+        return 0;
+}
+
+void module_drop_builtin(gpuq_client *client) {
+        gpuq_module *builtin = TAKE_PTR(client->modules->builtin);
+
+        if (builtin)
+                module_unref(builtin);
 }
 
 /* ---- checked modules --------------------------------------------------------------- */

@@ -23,6 +23,7 @@ typedef struct Upload {
 typedef struct Modules {
         TAILQ_HEAD(, gpuq_module) loaded;
         TAILQ_HEAD(, Upload) uploads; /* images that no module has yet */
+        gpuq_module *builtin; /* of library operations, a reference; NULL: not needed so far */
 } Modules;
 
 struct gpuq_module {
@@ -45,6 +46,15 @@ struct gpuq_module {
 gpuq_module *module_ref(gpuq_module *module);
 /** module_unref() - with the lock, and a reference to the client beside the module's own. */
 void module_unref(gpuq_module *module);
+/**
+ * module_find_builtin() - the built-in module, which is loaded if no library operation needed it so far
+ * @ret_builtin: borrowed, until the connection ends
+ *
+ * Gives up the lock while it waits. Return: 0, or as gpuq_module_builtin().
+ */
+int module_find_builtin(gpuq_client *client, gpuq_module **ret_builtin);
+/** module_drop_builtin() - the connection ended. */
+void module_drop_builtin(gpuq_client *client);
 /**
  * module_find_checked() - the same module with --check, which is loaded if it was not needed so far
  * @ret_checked: borrowed, as long as @module exists; @module itself if it has the option

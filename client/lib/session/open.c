@@ -41,6 +41,7 @@ typedef struct Whole {
 static void whole_failed(gpuq_client *client) {
         calls_end(client);
         jobs_end(client, client->error, client->error_text ? client->error_text : "");
+        module_drop_builtin(client);
 }
 
 static void whole_leaving(gpuq_client *client) {

@@ -17,6 +17,7 @@ extern "C" {
         __attribute__((visibility("default"))) CUresult symbol arguments;
 DRIVER_FUNCTIONS(API_DECLARE)
 DRIVER_OPTIONAL_FUNCTIONS(API_DECLARE)
+DRIVER_CPU_FUNCTIONS(API_DECLARE)
 #undef API_DECLARE
 
 /* Tells driver_open() which library this is. */

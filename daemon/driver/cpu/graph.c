@@ -102,6 +102,12 @@ static CUresult graph_add(Graph *graph, GraphKind kind, Work *work, CUgraphNode 
         return CUDA_SUCCESS;
 }
 
+CUresult graph_append(Graph *graph, Work *work) {
+        CUgraphNode node;
+
+        return graph_add(graph, GRAPH_CALL, work, &node);
+}
+
 CUresult graph_kernel_work(const CUDA_KERNEL_NODE_PARAMS *params, const Work *old,
                            Work **ret_work) {
         LaunchShape shape = {.cluster = {1, 1, 1}};
@@ -167,6 +173,64 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *ret_node, CUgraph graph, const CUgrap
                 return r;
 
         return graph_add(graph, GRAPH_FILL, work, ret_node);
+}
+
+/* ---- a graph in a graph ------------------------------------------------------------------ */
+
+typedef struct ChildWork {
+        Work work;
+        size_t n_works;
+        Work *works[];
+} ChildWork;
+
+static CUresult child_run(Work *work, struct CUstream_st *stream) {
+        ChildWork *child = (ChildWork *)work;
+        CUresult r = CUDA_SUCCESS;
+
+        for (size_t i = 0; i < child->n_works && !r; i++)
+                r = child->works[i]->run(child->works[i], stream);
+        return r;
+}
+
+static void child_free(Work *work) {
+        ChildWork *child = (ChildWork *)work;
+
+        for (size_t i = 0; i < child->n_works; i++)
+                work_unref(child->works[i]);
+        free(child);
+}
+
+CUresult graph_child_work(const Graph *graph, Work **ret_work) {
+        ChildWork *child;
+        CUresult r;
+
+        r = graph_check(graph);
+        if (r)
+                return r;
+        child = calloc(1, sizeof(*child) + graph->n_nodes * sizeof(*child->works));
+        if (!child)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+
+        child->work = (Work){.n_refs = 1, .run = child_run, .free = child_free};
+        child->n_works = graph->n_nodes;
+        for (size_t i = 0; i < graph->n_nodes; i++)
+                child->works[i] = work_ref(graph->nodes[i]->work);
+        *ret_work = &child->work;
+        return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *after,
+                                  size_t n_after, CUgraph child) {
+        Work *work;
+        CUresult r;
+
+        r = graph_enter(ret_node, graph, after, n_after, child);
+        if (!r)
+                r = graph_child_work(child, &work);
+        if (r)
+                return r;
+
+        return graph_add(graph, GRAPH_CHILD, work, ret_node);
 }
 
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute,

@@ -16,6 +16,8 @@ typedef enum GraphKind {
         GRAPH_KERNEL,
         GRAPH_COPY,
         GRAPH_FILL,
+        GRAPH_CALL, /* captured */
+        GRAPH_CHILD,
 } GraphKind;
 
 typedef struct CUgraphNode_st {
@@ -39,5 +41,10 @@ CUresult graph_check(const Graph *graph);
 CUresult graph_node_check(const GraphNode *node);
 /** graph_kernel_work() - a kernel node's work; @old: work whose attributes it keeps, or NULL. */
 CUresult graph_kernel_work(const CUDA_KERNEL_NODE_PARAMS *params, const Work *old, Work **ret_work);
+
+/** graph_append() - a node for captured work, whose reference it takes over. */
+CUresult graph_append(Graph *graph, Work *work);
+/** graph_child_work() - all nodes of a graph, as one piece of work. */
+CUresult graph_child_work(const Graph *graph, Work **ret_work);
 
 #endif

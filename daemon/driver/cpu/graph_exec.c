@@ -238,3 +238,16 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
 
         return graph_exec_set(exec, node, work);
 }
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
+        Work *work;
+        CUresult r;
+
+        r = graph_exec_enter(exec, node, GRAPH_CHILD, child);
+        if (!r)
+                r = graph_child_work(child, &work);
+        if (r)
+                return r;
+
+        return graph_exec_set(exec, node, work);
+}

@@ -143,6 +143,8 @@ CUresult stream_push(Stream *stream, Work *work) {
         StreamItem *item;
         CUresult r;
 
+        if (stream->capture)
+                return stream->append(stream->capture, work);
         item = malloc(sizeof(*item));
         if (!item) {
                 work_unref(work);

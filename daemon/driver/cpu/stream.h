@@ -28,6 +28,8 @@ typedef struct CUstream_st {
         int priority;                 /* lower numbers go first */
         struct Engine *engine;        /* of its thread */
 
+        struct CUgraph_st *capture; /* gets pushed work, by append(); NULL: the stream runs it */
+        CUresult (*append)(struct CUgraph_st *graph, Work *work);
         STAILQ_HEAD(, StreamItem) items;
         pthread_cond_t wake;
         bool started; /* its thread */
@@ -42,7 +44,7 @@ typedef struct CUstream_st {
 CUresult stream_enter(CUstream stream, Context **ret_context, Stream **ret_stream);
 /** stream_free() - free a stream whose thread has ended or never started; with the lock held. */
 void stream_free(Stream *stream);
-/** stream_push() - append work and take over its reference. Return: CUDA_ERROR_OUT_OF_MEMORY. */
+/** stream_push() - append work, or capture it, and take over its reference. Return: CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult stream_push(Stream *stream, Work *work);
 /** stream_idle() - nothing queued or running; with the lock held. */
 bool stream_idle(const Stream *stream);

@@ -298,6 +298,150 @@ FIXTURE_TEST(a_kernel_node_can_be_cooperative) {
         assert_ok(driver->cuGraphDestroy(graph));
 }
 
+/* ---- captured work ------------------------------------------------------------------- */
+
+/* A graph of one fill of 4 bytes. */
+static CUgraph capture_fill(Fixture *fixture, CUdeviceptr to, unsigned char value) {
+        CUgraph graph;
+
+        assert_ok(
+                driver->cuStreamBeginCapture(fixture->streams[0], CU_STREAM_CAPTURE_MODE_RELAXED));
+        assert_ok(driver->cuMemsetD8Async(to, value, 4, fixture->streams[0]));
+        assert_ok(driver->cuStreamEndCapture(fixture->streams[0], &graph));
+        return graph;
+}
+
+static int fetch_word(Fixture *fixture, CUdeviceptr from) {
+        int word;
+
+        fixture_fetch(fixture, &word, from, sizeof(word));
+        return word;
+}
+
+FIXTURE_TEST(captured_work_runs_with_its_graph_alone) {
+        Fixture *fixture = *state;
+        int zero = 0;
+        CUdeviceptr x = fixture_alloc(fixture, &zero, sizeof(zero));
+        CUgraph graph = capture_fill(fixture, x, 1);
+        CUgraphExec exec;
+
+        assert_int_equal(fetch_word(fixture, x), 0);
+        assert_ok(driver->cuGraphInstantiateWithFlags(&exec, graph, 0));
+        assert_ok(driver->cuGraphLaunch(exec, fixture->streams[0]));
+        assert_int_equal(fetch_word(fixture, x), 0x01010101);
+        assert_ok(
+                driver->cuMemsetD8Async(x, 2, 4, fixture->streams[0])); /* not captured any more */
+        assert_int_equal(fetch_word(fixture, x), 0x02020202);
+        assert_ok(driver->cuGraphExecDestroy(exec));
+        assert_ok(driver->cuGraphDestroy(graph));
+}
+
+FIXTURE_TEST(a_graph_within_a_graph_runs_in_its_place_and_can_be_replaced) {
+        Fixture *fixture = *state;
+        int zero[2] = {0};
+        CUdeviceptr x = fixture_alloc(fixture, zero, sizeof(zero));
+        CUgraph child = capture_fill(fixture, x, 3), other = capture_fill(fixture, x, 4), graph;
+        CUDA_MEMCPY3D copy = {
+                .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                .srcDevice = x,
+                .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                .dstDevice = x + 4,
+                .WidthInBytes = 4,
+                .Height = 1,
+                .Depth = 1,
+        };
+        CUgraphNode first, second;
+        CUgraphExec exec;
+
+        assert_ok(driver->cuGraphCreate(&graph, 0));
+        assert_ok(driver->cuGraphAddChildGraphNode(&first, graph, NULL, 0, child));
+        assert_ok(driver->cuGraphAddMemcpyNode(&second, graph, &first, 1, &copy, fixture->context));
+        assert_ok(driver->cuGraphDestroy(child)); /* it was copied */
+        assert_ok(driver->cuGraphInstantiateWithFlags(&exec, graph, 0));
+        assert_ok(driver->cuGraphLaunch(exec, fixture->streams[0]));
+        assert_int_equal(fetch_word(fixture, x + 4), 0x03030303);
+
+        assert_ok(driver->cuGraphExecChildGraphNodeSetParams(exec, first, other));
+        assert_ok(driver->cuGraphLaunch(exec, fixture->streams[0]));
+        assert_int_equal(fetch_word(fixture, x + 4), 0x04040404);
+        assert_int_equal(driver->cuGraphExecChildGraphNodeSetParams(exec, second, other),
+                         CUDA_ERROR_INVALID_VALUE);
+        assert_ok(driver->cuGraphExecDestroy(exec));
+        assert_ok(driver->cuGraphDestroy(graph));
+        assert_ok(driver->cuGraphDestroy(other));
+}
+
+FIXTURE_TEST(a_capture_that_does_not_fit_the_streams_state_is_refused) {
+        Fixture *fixture = *state;
+        CUgraph graph;
+
+        assert_int_equal(driver->cuStreamEndCapture(fixture->streams[0], &graph),
+                         CUDA_ERROR_INVALID_VALUE);
+        assert_ok(
+                driver->cuStreamBeginCapture(fixture->streams[0], CU_STREAM_CAPTURE_MODE_RELAXED));
+        assert_int_equal(
+                driver->cuStreamBeginCapture(fixture->streams[0], CU_STREAM_CAPTURE_MODE_RELAXED),
+                CUDA_ERROR_INVALID_VALUE);
+        assert_ok(driver->cuStreamEndCapture(fixture->streams[0], &graph));
+        assert_ok(driver->cuGraphDestroy(graph));
+}
+
+/* ---- calls of the program ------------------------------------------------------------- */
+
+typedef struct Step {
+        int *from, *to;
+        unsigned char rest[300];
+} Step;
+
+static CUresult add_one(void *data) {
+        Step *step = data;
+
+        *step->to = *step->from + 1;
+        return CUDA_SUCCESS;
+}
+
+static CUresult reach_nowhere(void *data) {
+        return **(volatile int **)data ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
+/* The driver has a copy of the data, also when the call is in a graph. */
+FIXTURE_TEST(a_call_is_made_in_its_streams_order_with_a_copy_of_its_data) {
+        Fixture *fixture = *state;
+        int word = 40, *memory;
+        CUdeviceptr x = fixture_alloc(fixture, &word, sizeof(word));
+        CUgraph graph;
+        CUgraphExec exec;
+
+        memory = (int *)(uintptr_t)x;
+        for (int i = 0; i < 2; i++) {
+                Step step = {.from = memory, .to = memory};
+
+                if (i == 1)
+                        assert_ok(driver->cuStreamBeginCapture(fixture->streams[0],
+                                                               CU_STREAM_CAPTURE_MODE_RELAXED));
+                assert_ok(driver->gpuq_cpu_call(fixture->streams[0], add_one, &step, sizeof(step)));
+                memset(&step, 0xff, sizeof(step));
+        }
+        assert_ok(driver->cuStreamEndCapture(fixture->streams[0], &graph));
+        assert_int_equal(fetch_word(fixture, x), 41);
+        assert_ok(driver->cuGraphInstantiateWithFlags(&exec, graph, 0));
+        assert_ok(driver->cuGraphDestroy(graph));
+        assert_ok(driver->cuGraphLaunch(exec, fixture->streams[0]));
+        assert_ok(driver->cuGraphLaunch(exec, fixture->streams[0]));
+        assert_int_equal(fetch_word(fixture, x), 43);
+        assert_ok(driver->cuGraphExecDestroy(exec));
+}
+
+FIXTURE_TEST(a_call_that_reaches_nowhere_is_a_fault_of_the_context) {
+        Fixture *fixture = *state;
+        const int *nowhere = (const int *)16;
+
+        assert_ok(driver->gpuq_cpu_call(fixture->streams[0], reach_nowhere, &nowhere,
+                                        sizeof(nowhere)));
+        assert_int_equal(driver->cuStreamSynchronize(fixture->streams[0]),
+                         CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(two_streams_run_at_once),
@@ -309,6 +453,11 @@ int main(void) {
                 TEST(a_graph_runs_its_chain_and_takes_new_parameters),
                 TEST(a_graph_of_a_thousand_nodes_runs_in_order),
                 TEST(a_kernel_node_can_be_cooperative),
+                TEST(captured_work_runs_with_its_graph_alone),
+                TEST(a_graph_within_a_graph_runs_in_its_place_and_can_be_replaced),
+                TEST(a_capture_that_does_not_fit_the_streams_state_is_refused),
+                TEST(a_call_is_made_in_its_streams_order_with_a_copy_of_its_data),
+                TEST(a_call_that_reaches_nowhere_is_a_fault_of_the_context),
         };
 
         return cmocka_run_group_tests(tests, fixture_open, fixture_close);

@@ -118,6 +118,7 @@ static void every_key_is_read(void **state) {
                 "   allow_groups =  a  b \n"
                 "\tadmin_group =\n"
                 "supervisor_user = one\nworker_user = two\ncache_dir = /c\ndevice = cpu\n"
+                "libraries = /x:/y z\n"
                 "cpu_devices = 4\ncpu_threads = 3\nisolation = shared\nworker_idle_s = 0\n"
                 "connections = 8\ninflight_jobs = 1\ninflight_ms = 9\npoll_us = 12\nrings = no\n"
                 "express = no\ncoalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = 5\n"
@@ -132,6 +133,7 @@ static void every_key_is_read(void **state) {
         assert_string_equal(config->supervisor_user, "one");
         assert_string_equal(config->worker_user, "two");
         assert_string_equal(config->cache_dir, "/c");
+        assert_string_equal(config->libraries, "/x:/y z");
         assert_int_equal(config->device, CONFIG_DRIVER_CPU);
         assert_int_equal(config->cpu.devices, 4);
         assert_int_equal(config->cpu.threads, 3);

@@ -36,6 +36,7 @@ _HOME = {
                "NoDeviceError", "NotFoundError", "OutOfMemoryError", "ProtocolError", "QuotaError", "ReceiveError", "TimeoutError",
                "VariablesLostError"),
     "executor": ("Executor",),
+    "linalg": ("fft", "ifft", "matmul"),
     "jobs": ("Job", "job", "submit_many"),
     "prepared": ("Prepared",),
     "kernel": ("Kernel",),
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
                          VariablesLostError)
     from .executor import Executor
     from .jobs import Job, job, submit_many
+    from .linalg import fft, ifft, matmul
     from .prepared import Prepared
     from .kernel import Kernel
     from .cuda_style import ObjectCode, Program, ProgramOptions, launch

@@ -179,6 +179,20 @@ class Cancelled(ctypes.Structure):
     _fields_ = [("n_ended", c_size_t), ("n_unknown", c_size_t), ("n_denied", c_size_t)]
 
 
+class Matrix(ctypes.Structure):
+    _fields_ = [("buffer", c_void_p), ("offset", c_size_t), ("ld", c_uint64), ("stride", c_uint64), ("transposed", c_bool)]
+
+
+class Gemm(ctypes.Structure):
+    _fields_ = [("type", c_int), ("compute", c_int), ("m", c_uint64), ("n", c_uint64), ("k", c_uint64), ("batch", c_uint64),
+                ("alpha", c_double), ("beta", c_double), ("a", Matrix), ("b", Matrix), ("c", Matrix)]
+
+
+class Fft(ctypes.Structure):
+    _fields_ = [("type", c_int), ("form", c_int), ("inverse", c_bool), ("rank", c_uint), ("lengths", c_uint64 * 3), ("batch", c_uint64),
+                ("from_", c_void_p), ("to", c_void_p), ("from_offset", c_size_t), ("to_offset", c_size_t)]
+
+
 JobFunc = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 
 # Calls that may wait for the daemon or run a callback: without the interpreter lock.
@@ -193,6 +207,8 @@ _WAITING = {
     "module_occupancy": (c_int, c_void_p, c_char_p, c_uint, c_uint, c_int, POINTER(c_uint)),
     "module_load_code": (c_int, c_void_p, POINTER(Code), POINTER(c_void_p)),
     "module_builtin": (c_int, c_void_p, POINTER(c_void_p)),
+    "job_gemm": (c_int, c_void_p, POINTER(Gemm)),
+    "job_fft": (c_int, c_void_p, POINTER(Fft)),
     "submit": (c_int, c_void_p),
     "submit_many": (c_int, c_void_p, c_size_t),
     "prepare": (c_int, c_void_p, POINTER(c_void_p)),

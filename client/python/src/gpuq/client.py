@@ -243,6 +243,21 @@ class Client:
         from .jobs import Job
         return Job(self, **options)
 
+    def matmul(self, a, b, out=None, **options):
+        """As `gpuq.matmul`."""
+        from .linalg import matmul
+        return matmul(a, b, out, client=self, **options)
+
+    def fft(self, a, out=None, **options):
+        """As `gpuq.fft`."""
+        from .linalg import fft
+        return fft(a, out, client=self, **options)
+
+    def ifft(self, a, out=None, **options):
+        """As `gpuq.ifft`."""
+        from .linalg import ifft
+        return ifft(a, out, client=self, **options)
+
     def _dispatcher(self):
         from .dispatcher import Dispatcher
         with self._lock:

@@ -212,6 +212,20 @@ class Job:
                 return self
         return self.copy(a, np.full(a.shape, one))
 
+    def matmul(self, a, b, out, *, alpha: float = 1, beta: float = 0, tf32: bool = False) -> "Job":
+        """Append a matrix product, out = alpha a b + beta out, or a batch of them. See `gpuq.matmul`."""
+        from . import linalg
+        return linalg.append(self, a, b, out, alpha, beta, tf32)
+
+    def fft(self, a, out, *, ndim: int = 1, inverse: bool = False, scale: float = 1) -> "Job":
+        """Append Fourier transforms of the last `ndim` axes of `a`, times `scale`. See `gpuq.fft`.
+
+        If `a` has real numbers, `out` has the first half of the last axis; if `out` has real numbers, `a` has. `inverse`
+        is for complex numbers alone: from a half to real numbers it is always the inverse.
+        """
+        from . import linalg
+        return linalg.append_fft(self, a, out, ndim, inverse, scale)
+
     def read_variable(self, variable, to, offset: int = 0) -> "Job":
         """Append a copy from a module's variable to an array. It starts `offset` bytes into the variable."""
         self._building()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuq run library:OPERATION, on NumPy files."""
+
+import numpy as np
+import pytest
+
+from harness import place
+
+EXIT_USAGE, EXIT_JOB_FAILED = 2, 1
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+@pytest.fixture
+def run(gpuqd, tmp_path):
+    """Runs it in the folder of the files."""
+    def run(*arguments):
+        return gpuqd.run("run", *arguments, cwd=tmp_path)
+    return run
+
+
+def save(folder, **arrays):
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float16", 0.05), ("float32", 1e-5), ("float64", 1e-13)])
+def test_products_also_of_column_major_matrices_and_batches(run, tmp_path, rng, dtype, tolerance):
+    a, b = rng.uniform(-1, 1, (2, 5, 7)).astype(dtype), rng.uniform(-1, 1, (7, 3)).astype(dtype)
+    save(tmp_path, a=a, b=np.asfortranarray(b), first=np.asfortranarray(a[0]))
+    result = run("library:matmul", "in:a.npy", "in:b.npy", f"out:c.npy:{dtype}:2,5,3")
+    assert result.returncode == 0, result.stderr
+    assert np.allclose(np.load(tmp_path / "c.npy"), a @ b, rtol=0, atol=tolerance)
+    result = run("library:matmul", "in:first.npy", "in:b.npy", f"out:d.npy:{dtype}:5,3")
+    assert result.returncode == 0, result.stderr
+    assert np.allclose(np.load(tmp_path / "d.npy"), a[0] @ b, rtol=0, atol=tolerance)
+    result = run("library:matmul", "in:first.npy", "in:b.npy", "inout:d.npy")
+    assert result.returncode == 0, result.stderr
+    assert np.allclose(np.load(tmp_path / "d.npy"), 2 * (a[0] @ b), rtol=0, atol=2 * tolerance)
+
+
+def test_transforms(run, tmp_path, rng):
+    a, real = rng.uniform(-1, 1, (4, 6)) + 1j * rng.uniform(-1, 1, (4, 6)), rng.uniform(-1, 1, (4, 7)).astype(np.float32)
+    save(tmp_path, a=a, real=real)
+    result = run("library:fft2", "in:a.npy", "out:there.npy:complex128:4,6")
+    if result.returncode == EXIT_JOB_FAILED and "no library" in result.stderr:
+        pytest.skip(result.stderr)
+    assert result.returncode == 0, result.stderr
+    assert np.allclose(np.load(tmp_path / "there.npy"), np.fft.fft2(a))
+    assert run("library:ifft2", "in:there.npy", "out:back.npy:complex128:4,6").returncode == 0
+    assert np.allclose(np.load(tmp_path / "back.npy"), a)
+    assert run("library:fft", "in:real.npy", "out:half.npy:complex64:4,4").returncode == 0
+    assert np.allclose(np.load(tmp_path / "half.npy"), np.fft.rfft(real), atol=1e-5)
+    assert run("library:ifft", "in:half.npy", "out:again.npy:float32:4,7").returncode == 0
+    assert np.allclose(np.load(tmp_path / "again.npy"), real, atol=1e-5)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["library:matmult", "in:a.npy"], "no operation `matmult'; it has: matmul, fft, fft2, fft3, ifft"),
+    (["library:matmul", "in:a.npy", "in:a.npy"], "takes 3 arguments (A B C), not 2"),
+    (["library:matmul", "in:a.npy", "in:a.npy", "f64:1"], "argument 3 `f64:1': expected an array"),
+    (["library:matmul", "in:a.npy", "inout:a.npy", "out:c.npy:f64:4,4"], "argument 2 `inout:a.npy': it is only read"),
+    (["library:matmul", "in:a.npy", "in:a.npy", "in:a.npy"], "argument 3 `in:a.npy': it is written"),
+    (["library:matmul", "in:a.npy", "in:a.npy", "out:c.npy:f32:4,4"], "argument 3 `out:c.npy:f32:4,4': a product is of three"),
+    (["library:matmul", "in:a.npy", "in:a.npy", "out:c.npy:f64:4,4"], "argument 2 `in:a.npy': expected as many rows as A has columns"),
+    (["library:matmul", "in:a.npy", "in:b.npy", "out:c.npy:f64:4,5"], "argument 3 `out:c.npy:f64:4,5': expected the rows of A"),
+    (["library:fft", "in:a.npy", "out:c.npy:complex128:4,6"], "argument 2 `out:c.npy:complex128:4,6': its shape"),
+    (["library:fft", "in:a.npy", "out:c.npy:complex64:4,4"], "argument 2 `out:c.npy:complex64:4,4': its type"),
+    (["library:ifft", "in:a.npy", "out:c.npy:complex128:4,4"], "its type"),
+    (["library:fft3", "in:a.npy", "out:c.npy:complex128:4,4"], "argument 1 `in:a.npy': it has too few axes"),
+    (["-DX=1", "library:matmul", "in:a.npy", "in:b.npy", "out:c.npy:f64:4,4"], "applies to source files"),
+])
+def test_mistakes_are_named(run, tmp_path, arguments, words):
+    save(tmp_path, a=np.zeros((4, 6)), b=np.zeros((6, 4)))
+    result = run(*arguments)
+    assert result.returncode == EXIT_USAGE and words in result.stderr, result.stderr
+    assert not (tmp_path / "c.npy").exists()
+
+
+@pytest.mark.skipif(place.SANITIZED, reason="one way is enough")
+def test_a_detached_product(gpuqd, run, tmp_path, rng):
+    a = rng.integers(-9, 9, (3, 3)).astype(np.float64)
+    save(tmp_path, a=a)
+    result = run("--detach", "library:matmul", "in:a.npy", "in:a.npy", "out:c.npy:f64:3,3")
+    assert result.returncode == 0, result.stderr
+    result = gpuqd.run("fetch", result.stdout.strip(), cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert (np.load(tmp_path / "c.npy") == a @ a).all()

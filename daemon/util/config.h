@@ -83,6 +83,12 @@ typedef enum ConfigKind {
 
 extern const char *const config_kinds[_CONFIG_KIND_N];
 
+/* Memory by which clients send messages, or have their workers take prepared jobs. */
+typedef struct ConfigRings {
+        bool messages;
+        bool direct;
+} ConfigRings;
+
 typedef struct Config {
         char *socket;          /* path */
         char *supervisor_user; /* runs the supervisor */
@@ -104,9 +110,8 @@ typedef struct Config {
         unsigned connections;     /* of a worker to its device: CUDA's work queues */
         unsigned inflight_jobs;   /* at once in one worker */
         unsigned inflight_ms;     /* of expected GPU time in one worker, beyond one job */
-        unsigned poll_us;    /* with jobs in flight, processes poll for so long before they sleep */
-        bool direct;         /* a worker may read the prepared jobs of a client by itself */
-        bool rings;          /* a client may exchange its messages through shared memory */
+        unsigned poll_us; /* with jobs in flight, processes poll for so long before they sleep */
+        ConfigRings rings;
         unsigned quantum_ms; /* how long one user's context has a device to itself; 0: never */
         unsigned usage_half_life_s; /* of past usage; 0: only present usage counts */
         unsigned gpu_window_s;      /* of gpu_seconds */

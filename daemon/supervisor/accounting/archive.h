@@ -18,13 +18,13 @@
 
 #include "tally.h"
 
-#define ARCHIVE_PAGE        256u         /* rows in one answer */
-#define ARCHIVE_SCAN        20000u       /* rows that are looked at for one answer */
-#define ARCHIVE_SUMS        1000u        /* lines of one report */
-#define ARCHIVE_BYTES_MAX   (1ull << 30) /* beyond that rows of the user with the most go */
-#define ARCHIVE_PRUNE       2000u        /* rows removed at a time */
-#define ARCHIVE_REPORT_MS   10000u       /* for one report */
-#define ARCHIVE_NAMED       100u         /* users or jobs that a query names */
+#define ARCHIVE_PAGE      256u         /* rows in one answer */
+#define ARCHIVE_SCAN      20000u       /* rows that are looked at for one answer */
+#define ARCHIVE_SUMS      1000u        /* lines of one report */
+#define ARCHIVE_BYTES_MAX (1ull << 30) /* beyond that rows of the user with the most go */
+#define ARCHIVE_PRUNE     2000u        /* rows removed at a time */
+#define ARCHIVE_REPORT_MS 10000u       /* for one report */
+#define ARCHIVE_NAMED     100u         /* users or jobs that a query names */
 
 typedef struct Archive Archive;
 

@@ -60,7 +60,7 @@ struct Clients {
         Session *sessions;
         uint32_t last_session;
         SlurmJob *slurm_jobs; /* those that sessions belong to */
-        unsigned n_refused; /* refused connections that are not closed yet */
+        unsigned n_refused;   /* refused connections that are not closed yet */
         uint64_t
                 kept_at; /* without the ledger nobody finds a session again: its position on the keeper link */
         Transits *transits;         /* descriptors that clients have not read */

@@ -14,7 +14,7 @@
 bool session_can_ring(const Session *session) {
         const Config *config = session->engine->config;
 
-        return config->rings && config->poll_us;
+        return config->rings.messages && config->poll_us;
 }
 
 /* ---- looking --------------------------------------------------------------- */

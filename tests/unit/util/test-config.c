@@ -98,7 +98,7 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_true(config->coalesce);
         assert_int_equal(config->coalesce_us, 0);
         assert_true(config->in_place);
-        assert_true(config->rings);
+        assert_true(config->rings.messages);
         assert_int_equal(config->compile_timeout_s, 120);
         assert_true(config->limits.weight == 1);
         assert_true(config->limits.arena_bytes > 1 << 20);
@@ -143,7 +143,7 @@ static void every_key_is_read(void **state) {
         assert_int_equal(config->inflight_jobs, 1);
         assert_int_equal(config->inflight_ms, 9);
         assert_int_equal(config->poll_us, 12);
-        assert_false(config->rings);
+        assert_false(config->rings.messages);
         assert_false(config->express);
         assert_false(config->coalesce);
         assert_int_equal(config->coalesce_us, 14);

@@ -48,9 +48,12 @@ Cufft *cufft_open(const Driver *cu, const char *folders) {
         void *library = open_library(folders, names);
         Cufft *cufft = library ? calloc(1, sizeof(*cufft)) : NULL;
 
-        if (!cufft)
+        if (!cufft) {
+                log_info("cuFFT cannot be opened");
                 return NULL;
+        }
         if (!cufft_resolve(cufft, library)) {
+                log_info("cuFFT lacks a function: %s", dlerror());
                 free(cufft);
                 return NULL;
         }
@@ -71,38 +74,43 @@ static int plan_type(const Fft *fft) {
         return types[fft->form][fft->element == GPUQ__V1__ELEMENT__DOUBLE];
 }
 
-static bool plan_make(const Cufft *cufft, CufftPlan *plan) {
+static int plan_make(const Cufft *cufft, CufftPlan *plan) {
         long long lengths[FFT_RANK_MAX];
         size_t n_area = 0;
+        int r;
 
         for (uint32_t i = 0; i < plan->fft.rank; ++i)
                 lengths[i] = (long long)plan->fft.lengths[i];
-        if (cufft->set_auto_allocation(plan->handle, 0) ||
-            cufft->make_plan(plan->handle, (int)plan->fft.rank, lengths, NULL, 1,
-                             (long long)fft_from_numbers(&plan->fft), NULL, 1,
-                             (long long)fft_to_numbers(&plan->fft), plan_type(&plan->fft),
-                             (long long)plan->fft.batch, &n_area))
-                return false;
+        r = cufft->set_auto_allocation(plan->handle, 0);
+        if (r == FFT_SUCCESS)
+                r = cufft->make_plan(plan->handle, (int)plan->fft.rank, lengths, NULL, 1,
+                                     (long long)fft_from_numbers(&plan->fft), NULL, 1,
+                                     (long long)fft_to_numbers(&plan->fft), plan_type(&plan->fft),
+                                     (long long)plan->fft.batch, &n_area);
         plan->n_area = (n_area + CUFFT_ALIGNMENT - 1) / CUFFT_ALIGNMENT * CUFFT_ALIGNMENT;
-        return true;
+        return r;
 }
 
 static CufftPlan *plan_new(const Cufft *cufft, const Fft *fft) {
         CufftPlan *plan = calloc(1, sizeof(*plan));
+        int r;
 
         if (!plan)
                 return NULL;
         plan->fft = *fft;
-        if (cufft->create(&plan->handle)) {
+        r = cufft->create(&plan->handle);
+        if (r != FFT_SUCCESS) {
+                log_info("cuFFT makes no plan: its status is %d", r);
                 free(plan);
                 return NULL;
         }
-        if (!plan_make(cufft, plan)) {
-                cufft->destroy(plan->handle);
-                free(plan);
-                return NULL;
-        }
-        return plan;
+        r = plan_make(cufft, plan);
+        if (r == FFT_SUCCESS)
+                return plan;
+        log_info("cuFFT cannot plan a transform: its status is %d", r);
+        cufft->destroy(plan->handle);
+        free(plan);
+        return NULL;
 }
 
 /* What it frees on the device waits for transforms that use it. */

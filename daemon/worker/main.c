@@ -171,7 +171,6 @@ static void set_environment(const WorkerOptions *options) {
         setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
         /* A lazily loaded kernel would wait at its first launch for every running one. */
         setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-        setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
         /* Creating a context takes less time and memory with fewer connections. The check of one device
          * finds out whether a worker's context fits; the probe for all devices makes none. */
         snprintf(connections, sizeof(connections), "%u", options->connections);

@@ -79,7 +79,9 @@ bool direct_ring_write(DirectRing *ring, uint32_t tag, uint32_t prepared) {
 
         __atomic_store_n(&entry->prepared, prepared, __ATOMIC_RELAXED);
         __atomic_store_n(&entry->tag, tag, __ATOMIC_RELAXED);
-        __atomic_store_n(&ring->shared->n_written, ++ring->position, __ATOMIC_SEQ_CST);
+        /* Another thread of the client may look for ends meanwhile. */
+        __atomic_store_n(&ring->position, ring->position + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&ring->shared->n_written, ring->position, __ATOMIC_SEQ_CST);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         return __atomic_load_n(&ring->shared->is_lent, __ATOMIC_SEQ_CST);
 }
@@ -169,9 +171,12 @@ void direct_bell_ring(int fd) {
         (void)send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void direct_bell_hear(int fd) {
+bool direct_bell_hear(int fd) {
         char scratch[256];
+        ssize_t n;
 
-        while (recv(fd, scratch, sizeof(scratch), MSG_DONTWAIT) == sizeof(scratch))
-                ;
+        do
+                n = recv(fd, scratch, sizeof(scratch), MSG_DONTWAIT);
+        while (n == sizeof(scratch));
+        return n != 0;
 }

@@ -11,14 +11,14 @@
  *
  *     written by the client         tag, prepared      n_written
  *     by the reader                                    n_taken, last_tag
- *     by the worker                 done, times
+ *     by the worker                 taken, done, times
  *     by gpuqd                                         is_lent
  *
  * gpuqd lends the ring to a worker, which then is its reader; else gpuqd is. Readers trust nothing in it: what a client
  * writes there harms its own jobs alone.
  *
- * Who sleeps says so in the ring and looks once more; who has written looks whether the other side sleeps, and rings
- * its bell, a socket.
+ * A side that is about to sleep sets its flag in the ring and checks the ring once more. A side that has written checks
+ * the other side's flag, and rings its bell, a socket, if that is set.
  */
 
 #include <stdbool.h>
@@ -33,7 +33,8 @@ typedef struct DirectEntry {
         uint32_t prepared;
         uint32_t done;              /* the tag, once the job is done */
         uint32_t waited_us, ran_us; /* valid then */
-        uint32_t _padding[11];
+        uint32_t taken;             /* the tag, once a worker has taken the job */
+        uint32_t _padding[10];
 } DirectEntry;
 
 typedef struct DirectShared {
@@ -119,7 +120,11 @@ static inline bool direct_ring_look(const DirectRing *ring, uint32_t *ret_tag,
         *ret_prepared = __atomic_load_n(&entry->prepared, __ATOMIC_RELAXED);
         return true;
 }
-/** direct_ring_take() - it is taken, and may begin. */
+/** direct_ring_begin() - the worker: the job of the entry that comes next may begin; before direct_ring_take(). */
+static inline void direct_ring_begin(const DirectRing *ring, uint32_t tag) {
+        __atomic_store_n(&direct_ring_entry(ring, ring->position)->taken, tag, __ATOMIC_RELEASE);
+}
+/** direct_ring_take() - the entry is taken. */
 static inline void direct_ring_take(DirectRing *ring, uint32_t tag) {
         __atomic_store_n(&ring->shared->last_tag, tag, __ATOMIC_RELAXED);
         __atomic_store_n(&ring->shared->n_taken, ++ring->position, __ATOMIC_RELEASE);
@@ -140,7 +145,7 @@ void direct_ring_wake(DirectRing *ring);
 int direct_bell_make(int ret_fds[static 2]);
 /** direct_bell_ring() - wake the other side; never blocks. */
 void direct_bell_ring(int fd);
-/** direct_bell_hear() - forget the rings so far. */
-void direct_bell_hear(int fd);
+/** direct_bell_hear() - forget the rings so far. Return: false: the other side has closed it. */
+bool direct_bell_hear(int fd);
 
 #endif

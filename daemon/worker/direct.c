@@ -12,8 +12,6 @@
 #include "util/macro.h"
 
 #define DIRECT_TURN_JOBS 32u /* taken from one ring in a turn */
-#define DIRECT_FLIGHT_JOBS                                                                         \
-        128u /* of one ring; as many as a client with several in flight usually has */
 #define DIRECT_REPORT_MS 50u
 #define DIRECT_WATCH_NS  UINT64_C(1000000)
 #define DIRECT_LONG_NS   UINT64_C(5000000) /* a job that takes longer is no small one */
@@ -30,6 +28,7 @@ struct Direct {
         size_t hint; /* the template that was found last */
         uint32_t last_tag;
         unsigned n_in_flight; /* jobs */
+        unsigned n_max;       /* of them */
         bool has_ends;        /* that its client was not woken for */
 };
 
@@ -112,29 +111,47 @@ static void direct_free(Direct *direct) {
                 direct_on_close(&(uv_handle_t){.data = direct});
 }
 
-/* They are ordinary jobs from now on. */
-static void direct_release(Direct *direct, struct JobList *jobs) {
+/* They are ordinary jobs from now on. Return: how many are in the list. */
+static size_t direct_release(Direct *direct, struct JobList *jobs, WorkerReturned *list, size_t n) {
         Job *job;
 
-        TAILQ_FOREACH (job, jobs, link)
-                if (job->fired.direct == direct)
-                        job->fired.direct = NULL;
+        TAILQ_FOREACH (job, jobs, link) {
+                if (job->fired.direct != direct)
+                        continue;
+                list[n++] = (WorkerReturned){
+                        .tag = (uint32_t)job->id,
+                        .prepared = (uint32_t)job->fired.template->prepared,
+                };
+                job->fired.direct = NULL;
+        }
+        return n;
+}
+
+static int direct_compare(const void *a, const void *b) {
+        const WorkerReturned *left = a, *right = b;
+
+        return left->tag < right->tag ? -1 : left->tag > right->tag;
 }
 
 static int direct_give_back(Direct *direct) {
         Directs *directs = direct->directs;
+        WorkerReturned list[WORKER_RETURNED_MAX];
         WorkerMessage message = {
                 {
                         .kind = FROM_WORKER_RETURNED,
                         .id = direct->session,
                         .number = direct->ring.position,
                 },
+                .items = list,
         };
+        size_t n;
         int r;
 
-        direct_release(direct, &directs->runner->waiting);
-        direct_release(direct, &directs->runner->in_flight);
-        direct_release(direct, &directs->runner->ended);
+        n = direct_release(direct, &directs->runner->waiting, list, 0);
+        n = direct_release(direct, &directs->runner->in_flight, list, n);
+        n = direct_release(direct, &directs->runner->ended, list, n);
+        qsort(list, n, sizeof(*list), direct_compare);
+        message.head.n_items = (uint32_t)(n * sizeof(*list));
         directs->n_in_flight -= direct->n_in_flight;
         r = direct_report(direct);
         if (r == 0)
@@ -184,10 +201,9 @@ int directs_give_back_all(Directs *directs) {
 static void direct_on_bell(uv_poll_t *poll, int status, int events) {
         const Direct *direct = poll->data;
 
-        if (status < 0) /* its client is gone, as gpuqd will say */
+        /* Its client is gone, as gpuqd will say. */
+        if (status < 0 || !direct_bell_hear(direct->bell_fd))
                 uv_poll_stop(poll);
-        else
-                direct_bell_hear(direct->bell_fd);
 }
 
 int directs_open(Directs *directs, uint32_t session, int fd) {
@@ -283,6 +299,7 @@ int directs_lend(Directs *directs, uint32_t session, const WorkerMessage *messag
 
         for (size_t i = 0; i < direct->n_templates; ++i)
                 direct_link(direct, &direct->templates[i]);
+        direct->n_max = (unsigned)MIN(MAX(message->head.number, 1u), WORKER_RETURNED_MAX);
         direct_ring_start(&direct->ring);
         LIST_REMOVE(direct, link);
         LIST_INSERT_HEAD(&directs->lent, direct, link);
@@ -351,8 +368,7 @@ static int direct_take(Direct *direct, uint64_t now_ns, bool *ret_any) {
         uint32_t tag, prepared;
         int r;
 
-        for (unsigned i = 0; i < DIRECT_TURN_JOBS && direct->n_in_flight < DIRECT_FLIGHT_JOBS;
-             ++i) {
+        for (unsigned i = 0; i < DIRECT_TURN_JOBS && direct->n_in_flight < direct->n_max; ++i) {
                 if (!direct_ring_look(&direct->ring, &tag, &prepared))
                         return 0;
                 template = direct_find_template(direct, prepared);
@@ -361,6 +377,7 @@ static int direct_take(Direct *direct, uint64_t now_ns, bool *ret_any) {
 
                 *ret_any = true;
                 direct->last_tag = tag;
+                direct_ring_begin(&direct->ring, tag);
                 direct_ring_take(&direct->ring, tag);
                 r = direct_run(direct, template, tag, now_ns);
                 if (r < 0)
@@ -481,7 +498,8 @@ bool directs_sleep(Directs *directs) {
         Direct *direct;
 
         LIST_FOREACH (direct, &directs->lent, link)
-                if (!direct_ring_sleep(&direct->ring)) {
+                /* With as many jobs as it may have, the end of one wakes the worker. */
+                if (direct->n_in_flight < direct->n_max && !direct_ring_sleep(&direct->ring)) {
                         directs_wake(directs);
                         return false;
                 }

@@ -269,3 +269,69 @@ def test_a_forked_child_takes_no_part(gpuq, gpuqd, increment, counter):
         increment.fire()
     increment.fire().wait()
     assert (counter.get() == n + 1001).all()
+
+
+def test_a_client_that_is_closed_harms_no_other(gpuq, gpuqd, increment, counter):
+    """Its jobs in flight go on or are cancelled; the worker, which others use, stays."""
+    n = go_direct(gpuqd, increment)
+    worker = gpuqd.workers()
+    for _ in range(5):
+        other = gpuq.connect()
+        x = other.device_array(N, np.int32)
+        prepared = other.module('extern "C" __global__ void increment(int *x) { x[threadIdx.x] += 1; }')["increment"].prepare(CONFIG, gpuq.InOut(x))
+        go_direct(gpuqd, prepared)
+        for _ in range(300):
+            prepared.fire()
+        other.close()
+        increment.fire().wait()
+        n += 1
+    assert (counter.get() == n).all() and gpuqd.workers() == worker
+
+
+def test_a_program_that_waits_for_none_stays_there(gpuq, gpuqd, increment, counter):
+    n = go_direct(gpuqd, increment)
+    before = n_direct(gpuqd)
+    for _ in range(5000):
+        increment.fire()
+    increment.fire().wait()
+    assert (counter.get() == n + 5001).all()
+    until(lambda: n_direct(gpuqd) > before + 2500, "most of them went direct")
+
+
+def test_a_long_job_before_them_holds_nothing_up(gpuq, gpuqd, module, increment, counter, gate):
+    n = go_direct(gpuqd, increment)
+    out = gpuq.device_array(1, np.int32)
+    job = module["gated"].submit((1, 1), gate.flag, gpuq.In(gpuq.device_array(1, np.int32)), gpuq.Out(out))
+    for _ in range(1000):
+        last = increment.fire()
+    last.wait()
+    assert job.state != "done" and (counter.get() == n + 1000).all()
+    gate.open()
+    job.wait()
+
+
+def test_what_had_not_begun_runs_after_a_restart(gpuq, gpuqd, increment, counter):
+    """Only what a worker had taken may have begun."""
+    n = go_direct(gpuqd, increment)
+    os.kill(gpuqd.workers()[0], signal.SIGSTOP)
+    jobs = [increment.fire() for _ in range(200)]
+    os.kill(gpuqd.supervisor(), signal.SIGKILL)
+    n_failed = 0
+    for job in jobs:
+        try:
+            job.wait()
+        except gpuq.HalfWrittenError:
+            n_failed += 1
+    assert n_failed <= 1 and n + 199 <= int(counter.get()[0]) <= n + 200
+
+
+def test_threads_that_poll_take_no_end_from_one_that_waits(gpuq, gpuqd, increment):
+    go_direct(gpuqd, increment)
+    for _ in range(1000):
+        jobs = [increment.fire() for _ in range(2)]
+        thread = threading.Thread(target=jobs[0].wait)
+        thread.start()
+        while not jobs[1].done():
+            pass
+        thread.join(timeout=60)
+        assert not thread.is_alive()

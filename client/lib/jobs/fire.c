@@ -18,6 +18,9 @@
 #include "error.h"
 #include "submit.h"
 #include "util/grow.h"
+#include "wait.h"
+
+#define PREPARED_ROOM_MS 20
 
 /* ---- where the scalars are ------------------------------------------------------------ */
 
@@ -418,6 +421,19 @@ static int prepared_fire(gpuq_prepared *prepared, gpuq_job *job, const gpuq_fire
         return 0;
 }
 
+static bool prepared_has_room(gpuq_client *client, void *userdata) {
+        jobs_collect(client);
+        return client->direct.mode != DIRECT_LENT || direct_takes(client);
+}
+
+/* A program that fires faster than the device works waits for the oldest job in the ring. If that
+ * takes long, the job goes by a message. */
+static void prepared_make_room(gpuq_client *client) {
+        if (!prepared_has_room(client, NULL))
+                (void)client_wait(client, prepared_has_room, NULL,
+                                  client_deadline_us(PREPARED_ROOM_MS), false);
+}
+
 /* Only what fires unchanged can go there. */
 static bool prepared_may_fire(const gpuq_client *client, const gpuq_fire_args *args) {
         return direct_takes(client) && args->n_swaps == 0 && args->n_sets == 0 &&
@@ -436,6 +452,7 @@ int gpuq_fire(gpuq_prepared *prepared, const gpuq_fire_args *args, gpuq_job **re
         r = submit_make_room(client);
         if (r < 0)
                 return client_leave(client, r);
+        prepared_make_room(client);
         r = job_create(client, &job);
         if (r < 0)
                 return client_leave(client, r);

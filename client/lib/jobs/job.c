@@ -374,7 +374,7 @@ void jobs_collect(gpuq_client *client) {
         if (!any)
                 return;
         client->lead.n_turns++;
-        client_let_others(client);
+        client_wake(client); /* a leader may wait for one of them */
 }
 
 void jobs_end(gpuq_client *client, int error, const char *text) {

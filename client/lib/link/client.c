@@ -247,7 +247,8 @@ int client_send(gpuq_client *client, Gpuq__V1__Request__BodyCase body, void *mes
         if (client->error != 0)
                 return client_error(client);
 
-        if (body < GPUQ__V1__REQUEST__BODY_DIRECT_OPEN)
+        if (body != GPUQ__V1__REQUEST__BODY_DIRECT_BEGIN &&
+            body != GPUQ__V1__REQUEST__BODY_DIRECT_END)
                 client->events->asking(client);
         client_fill_request(client, body, message, &request);
         r = client_is_connected(client) ? wire_queue(client->wire, &request.base, -1) : 0;

@@ -31,7 +31,7 @@ void direct_lost(gpuq_client *client) {
 
         direct->mode = DIRECT_NONE;
         direct->is_offered = false;
-        loop_set_bell(&client->loop, -1);
+        (void)loop_set_bell(&client->loop, -1);
 }
 
 void direct_fini(gpuq_client *client) {
@@ -79,10 +79,8 @@ static void direct_take_bell(gpuq_client *client, int fd) {
         if (direct->mode != DIRECT_ASKED || !direct->ring.shared || fd < 0)
                 return;
         copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        if (copy < 0)
-                return;
-        loop_set_bell(&client->loop, copy);
-        direct->mode = DIRECT_IDLE;
+        if (copy >= 0 && loop_set_bell(&client->loop, copy) == 0)
+                direct->mode = DIRECT_IDLE;
 }
 
 bool direct_answered(gpuq_client *client, const Gpuq__V1__Reply *reply, int fd) {
@@ -154,9 +152,9 @@ uint32_t direct_fire(gpuq_client *client, uint32_t tag, uint32_t prepared, void 
 }
 
 bool direct_was_taken(const gpuq_client *client, uint32_t entry) {
-        uint32_t n_taken = __atomic_load_n(&client->direct.ring.shared->n_taken, __ATOMIC_ACQUIRE);
+        const DirectEntry *at = direct_entry(client, entry);
 
-        return (int32_t)(entry - n_taken) < 0;
+        return __atomic_load_n(&at->taken, __ATOMIC_ACQUIRE) == at->tag;
 }
 
 void direct_forget(gpuq_client *client, uint32_t entry) {

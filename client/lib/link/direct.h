@@ -51,7 +51,7 @@ static inline void *direct_job(const gpuq_client *client, uint32_t entry) {
 static inline bool direct_has_jobs(const gpuq_client *client) {
         return client->direct.first != client->direct.ring.position;
 }
-/** direct_was_taken() - its reader had taken the entry. */
+/** direct_was_taken() - a worker had taken the job of the entry, which may have begun. */
 bool direct_was_taken(const gpuq_client *client, uint32_t entry);
 /** direct_forget() - its job has ended, or will be sent to gpuqd. */
 void direct_forget(gpuq_client *client, uint32_t entry);

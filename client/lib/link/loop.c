@@ -92,12 +92,19 @@ int loop_open(Loop *loop, Wire *wire) {
         return 0;
 }
 
-void loop_set_bell(Loop *loop, int fd) {
+int loop_set_bell(Loop *loop, int fd) {
+        int r;
+
         if (loop->bell_fd >= 0 && loop->epoll_fd >= 0) /* a child may hold a copy of it */
                 (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->bell_fd, NULL);
         closep(&loop->bell_fd);
         loop->bell_fd = fd;
-        (void)loop_add(loop, fd);
+        r = loop_add(loop, fd);
+        if (r < 0) {
+                close(fd);
+                loop->bell_fd = -1;
+        }
+        return r;
 }
 
 /* ---- timer ------------------------------------------------------------------------- */

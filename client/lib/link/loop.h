@@ -39,8 +39,8 @@ void loop_unwatch(Loop *loop, Wire *wire);
 /** loop_poll_out() - whether to report free space in the socket, too. */
 void loop_poll_out(Loop *loop, Wire *wire, bool out);
 
-/** loop_set_bell() - poll this socket, too, and own it; -1: none any more. */
-void loop_set_bell(Loop *loop, int fd);
+/** loop_set_bell() - poll this socket, too, and own it; -1: none any more. Return: 0, or a negative errno: it is closed. */
+int loop_set_bell(Loop *loop, int fd);
 
 /** loop_make_timer() - unless it is there. Return: 0, or a negative errno. */
 int loop_make_timer(Loop *loop);

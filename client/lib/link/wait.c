@@ -64,7 +64,7 @@ static void client_turn(gpuq_client *client, const struct pollfd *fds) {
         if (fds[2].revents != 0)
                 resume_turn(client);
         if (fds[3].revents != 0)
-                direct_bell_hear(client->loop.bell_fd);
+                (void)direct_bell_hear(client->loop.bell_fd);
         if (fds[0].revents & POLLOUT) {
                 client->lead.n_turns++;
                 client_flush(client);
@@ -179,7 +179,7 @@ static int64_t client_visit(gpuq_client *client, int64_t lost_us) {
 /* Return: 0, or -EINTR. */
 static int client_lead(gpuq_client *client, int64_t deadline_us, const uint32_t *word,
                        uint32_t value) {
-        /* Who waits for one job is not kept awake by the ends of others. */
+        /* A thread that waits for one job looks for the end of that job alone. */
         const ClientSight sight = {client->wire, word, value,
                                    word || !direct_has_jobs(client) ? NULL : &client->direct};
         bool out = client_wants_out(client);

@@ -23,7 +23,9 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define LENDING_AFTER    64u /* unchanged jobs fired one after the other before the ring is offered */
+#define LENDING_AFTER 64u /* unchanged jobs fired one after the other before the ring is offered */
+#define LENDING_BEGUN_NS                                                                           \
+        5000000ull /* a ring that waits longer for its session's earlier jobs is read here */
 #define LENDING_SHORT_NS 100000000ull  /* a loan that ended sooner did not pay */
 #define LENDING_WAIT_NS  10000000ull   /* until the next offer, */
 #define LENDING_WAIT_MAX 2560000000ull /* and after several such loans */
@@ -38,21 +40,23 @@ typedef enum LendingState {
         LENDING_LEFT,
 } LendingState;
 
-/* Tags of jobs that a worker has taken. */
+/* Tags of jobs that were done, all of them. */
 typedef struct LendingRange {
         uint32_t first, last;
 } LendingRange;
 
 struct Lending {
         Session *session;
-        TAILQ_ENTRY(Lending) link; /* clients->lent, while the lease is out */
         LendingState state;
+        TAILQ_ENTRY(Lending) link; /* clients->lent: OFFERED to RETURNING */
         DirectRing ring;
         UserCharge charge;
         Lease lease;
-        unsigned n_fires; /* plain ones since another request */
-        uint64_t begun_ns;
-        uint64_t again_ns; /* no offer before this time */
+        unsigned n_fires;   /* plain ones since another request */
+        uint32_t first_tag; /* of this loan */
+        uint64_t begun_ns;  /* when the client began to use the ring; 0: it does not */
+        uint64_t lent_ns;   /* when the worker got it; 0: it has not */
+        uint64_t again_ns;  /* no offer before this time */
         uint64_t wait_ns;
         LendingRange ranges[LENDING_RANGES];
         unsigned n_ranges;
@@ -145,7 +149,7 @@ void lending_free(Session *session) {
 
         if (!lending)
                 return;
-        if (lending->lease.executor)
+        if (lending->state >= LENDING_OFFERED && lending->state <= LENDING_RETURNING)
                 TAILQ_REMOVE(&session->clients->lent, lending, link);
         lease_drop(&lending->lease);
         direct_ring_release(&lending->ring);
@@ -186,46 +190,55 @@ static void lending_break(Lending *lending) {
 
 /* Entries as messages would have brought them. */
 static void lending_read(Lending *lending) {
+        Session *session = lending->session;
         uint32_t tag, prepared;
 
         for (unsigned i = 0; i < DIRECT_RING_ENTRIES; ++i) {
-                if (lending->session->is_broken ||
+                if (session->is_broken || session->state >= SESSION_CLOSING ||
                     !direct_ring_look(&lending->ring, &tag, &prepared))
                         return;
                 direct_ring_take(&lending->ring, tag);
-                if (session_fire_one(lending->session, prepared, tag))
+                if (session_fire_one(session, prepared, tag))
                         lending_break(lending);
         }
 }
 
-/* The worker has taken the entries before @n_taken. Of those the ones that are not done become ordinary jobs. */
-static void lending_adopt(Lending *lending, Executor *executor, uint32_t n_taken) {
-        uint32_t n_written = __atomic_load_n(&lending->ring.shared->n_written, __ATOMIC_SEQ_CST);
-        Session *session = lending->session;
-        LendingRange range = {session->last_tag + 1, session->last_tag};
+/* The jobs that the worker had when it died, as it noted in the ring. The client may have changed that: then jobs of its
+ * own run again, or do not. */
+static void lending_adopt_lost(Lending *lending, Executor *executor) {
+        uint32_t last_tag = 0;
 
-        lending->ring.position = n_taken;
-        if (n_written - n_taken > DIRECT_RING_ENTRIES) {
-                lending_break(lending);
-                return;
-        }
-        for (uint32_t i = n_written - DIRECT_RING_ENTRIES; i != n_taken; ++i) {
-                const DirectEntry *entry = direct_ring_entry(&lending->ring, i);
-                uint32_t tag = __atomic_load_n(&entry->tag, __ATOMIC_ACQUIRE);
+        for (uint32_t i = 0; i < DIRECT_RING_ENTRIES; ++i) {
+                const DirectEntry *entry =
+                        direct_ring_entry(&lending->ring, lending->ring.position + i);
+                uint32_t tag = __atomic_load_n(&entry->taken, __ATOMIC_ACQUIRE);
                 uint32_t prepared = __atomic_load_n(&entry->prepared, __ATOMIC_RELAXED);
 
-                if (tag <= session->last_tag)
+                if (tag < lending->first_tag || tag <= last_tag)
                         continue;
-                session->last_tag = tag;
+                last_tag = tag;
                 if (!direct_ring_is_done(entry, tag) &&
                     lease_adopt(&lending->lease, executor, prepared, tag) < 0)
                         lending_break(lending);
         }
-        /* Clients free the entries of jobs whose ends they saw, so the last one may not be there any more. */
-        session->last_tag = MAX(session->last_tag,
-                                __atomic_load_n(&lending->ring.shared->last_tag, __ATOMIC_RELAXED));
-        range.last = session->last_tag;
-        lending->ranges[lending->n_ranges++ % LENDING_RANGES] = range;
+}
+
+/* Jobs before the first one that is not done are done. Those behind it have ended in no order: the history gets them. */
+static void lending_remember(Lending *lending) {
+        Submitter *submitter = &lending->session->submitter;
+        const Job *job = TAILQ_FIRST(&submitter->jobs);
+        uint32_t last_tag = lending->session->last_tag;
+        uint32_t first = job ? (uint32_t)job->id : last_tag + 1;
+
+        lending->ranges[lending->n_ranges++ % LENDING_RANGES] =
+                (LendingRange){lending->first_tag, first - 1};
+        for (uint32_t tag = first; tag <= last_tag && tag - first < DIRECT_RING_ENTRIES; ++tag) {
+                uint64_t id = (uint64_t)submitter->id << 32 | tag;
+
+                if (!job_find(submitter->engine, id))
+                        history_enter(submitter->user->history, id, history_hash(id), NULL)->state =
+                                JOB_DONE;
+        }
 }
 
 /* ---- offering ---------------------------------------------------------------- */
@@ -236,34 +249,39 @@ static bool lending_add_templates(Lending *lending) {
 
         if (HASH_COUNT(session->prepared) > LEASE_TEMPLATES_MAX)
                 return false;
-        for (prepared = session->prepared; prepared; prepared = prepared->hh.next)
+        for (prepared = session->prepared; prepared; prepared = prepared->hh.next) {
+                serving_pay(&session->serving, 1);
                 if (!session_lease_prepared(session, prepared, &lending->lease))
                         return false;
+        }
         return true;
 }
 
+/* After a loan that was short, or an offer that came to nothing, the next one comes later. */
 static void lending_rest(Lending *lending) {
-        bool was_short =
-                lending->begun_ns &&
-                engine_now(lending->session->engine) - lending->begun_ns < LENDING_SHORT_NS;
+        uint64_t now_ns = engine_now(lending->session->engine);
 
-        lending->wait_ns =
-                was_short ? MIN(2 * lending->wait_ns, LENDING_WAIT_MAX) : LENDING_WAIT_NS;
-        lending->again_ns = engine_now(lending->session->engine) + lending->wait_ns;
-        lending->begun_ns = 0;
+        if (lending->lent_ns && now_ns - lending->lent_ns >= LENDING_SHORT_NS)
+                lending->wait_ns = LENDING_WAIT_NS;
+        else if (lending->lent_ns)
+                lending->wait_ns = MIN(2 * lending->wait_ns, LENDING_WAIT_MAX);
+        lending->again_ns = now_ns + lending->wait_ns;
+        lending->begun_ns = lending->lent_ns = 0;
         lending->n_fires = 0;
         lease_clear(&lending->lease);
 }
 
 static void lending_offer(Lending *lending) {
-        const Executor *executor =
-                lending_add_templates(lending) ? lease_executor(&lending->lease) : NULL;
+        const Executor *executor = NULL;
 
+        if (lease_is_possible(&lending->session->submitter) && lending_add_templates(lending))
+                executor = lease_executor(&lending->lease);
         if (!executor) {
                 lending_rest(lending);
                 return;
         }
         lending->state = LENDING_OFFERED;
+        TAILQ_INSERT_TAIL(&lending->session->clients->lent, lending, link);
         direct_ring_lend(&lending->ring, true);
         lending_tell_lend(lending, executor->device);
 }
@@ -292,6 +310,7 @@ void lending_note_fires(Session *session, const Gpuq__V1__Fires *fires) {
 
 /* Nobody reads it; the client is asked to stop. */
 static void lending_withdraw(Lending *lending) {
+        TAILQ_REMOVE(&lending->session->clients->lent, lending, link);
         direct_ring_lend(&lending->ring, false);
         lending->state = LENDING_LEFT;
         lending_rest(lending);
@@ -316,35 +335,41 @@ static void lending_go_on(Lending *lending) {
                 session_close(session);
                 return;
         }
+        if (session->state >= SESSION_CLOSING)
+                return;
         session->engine->has_new_work = true;
         serving_wait(&session->clients->serving, &session->serving);
         session_flush_later(session);
 }
 
-static void lending_is_back(Lending *lending, Executor *executor, uint32_t n_taken) {
+static void lending_is_back(Lending *lending, uint32_t n_taken) {
         bool was_asked = lending->state == LENDING_RETURNING;
+        Session *session = lending->session;
 
-        TAILQ_REMOVE(&lending->session->clients->lent, lending, link);
+        TAILQ_REMOVE(&session->clients->lent, lending, link);
         direct_ring_lend(&lending->ring, false);
-        lending_adopt(lending, executor, n_taken);
+        lending->ring.position = n_taken;
+        session->last_tag = MAX(session->last_tag,
+                                __atomic_load_n(&lending->ring.shared->last_tag, __ATOMIC_RELAXED));
+        lending_remember(lending);
         lending_rest(lending);
         if (!was_asked)
                 lending_tell_recall(lending);
         lending->state = lending->has_begun ? LENDING_LEFT : LENDING_IDLE;
-        if (!lending->is_closing)
-                lending_read(lending);
+        lending_read(lending);
         lending_go_on(lending);
 }
 
-static void lending_on_returned(Lease *lease, Executor *executor, uint32_t n_taken) {
-        lending_is_back(lending_of(lease), executor, n_taken);
+static void lending_on_returned(Lease *lease, uint32_t n_taken) {
+        lending_is_back(lending_of(lease), n_taken);
 }
 
 static void lending_on_lost(Lease *lease, Executor *executor) {
         Lending *lending = lending_of(lease);
 
-        lending_is_back(lending, executor,
-                        __atomic_load_n(&lending->ring.shared->n_taken, __ATOMIC_ACQUIRE));
+        lending->ring.position = __atomic_load_n(&lending->ring.shared->n_taken, __ATOMIC_ACQUIRE);
+        lending_adopt_lost(lending, executor);
+        lending_is_back(lending, lending->ring.position);
 }
 
 static const LeaseOps lending_lease_ops = {
@@ -379,6 +404,7 @@ const char *lending_begin(Session *session) {
                 return NULL;
         }
         lending->state = LENDING_BEGUN;
+        lending->begun_ns = engine_now(session->engine);
         session_flush_later(session);
         return NULL;
 }
@@ -396,6 +422,7 @@ const char *lending_end(Session *session) {
         if (lending->state == LENDING_RETURNING)
                 return NULL;
         if (lending->state == LENDING_BEGUN) {
+                TAILQ_REMOVE(&session->clients->lent, lending, link);
                 direct_ring_lend(&lending->ring, false);
                 lending_rest(lending);
         }
@@ -416,44 +443,64 @@ void lending_turn(Session *session) {
 
         if (!lending || lending->state != LENDING_BEGUN || !TAILQ_EMPTY(&session->submitter.jobs))
                 return;
+        lending->first_tag = session->last_tag + 1;
         executor = lease_executor(&lending->lease);
         if (!executor || lease_begin(&lending->lease, executor) < 0) {
                 lending_withdraw(lending);
                 return;
         }
-        TAILQ_INSERT_TAIL(&session->clients->lent, lending, link);
         lending->state = LENDING_LENT;
-        lending->begun_ns = engine_now(session->engine);
+        lending->lent_ns = engine_now(session->engine);
         session->engine->has_new_work = true;
+}
+
+/* ---- what others want ---------------------------------------------------------------- */
+
+static bool lending_is_hopeless(const Lending *lending) {
+        const Session *session = lending->session;
+
+        return !lease_is_possible(&session->submitter) ||
+               (lending->state == LENDING_BEGUN &&
+                engine_now(session->engine) - lending->begun_ns > LENDING_BEGUN_NS);
+}
+
+static void lending_review(Lending *lending) {
+        if (lending->state == LENDING_RETURNING)
+                return;
+        if (lending->state != LENDING_LENT && lending_is_hopeless(lending))
+                lending_withdraw(lending);
+        else if (lending->state == LENDING_LENT && !lease_holds(&lending->lease))
+                lending_recall(lending);
 }
 
 void lendings_review(Clients *clients) {
         Lending *lending, *next;
 
         TAILQ_FOREACH_SAFE (lending, &clients->lent, link, next)
-                if (lending->state == LENDING_LENT && !lease_holds(&lending->lease))
-                        lending_recall(lending);
+                lending_review(lending);
 }
-
-/* ---- what others ask ---------------------------------------------------------------- */
 
 bool lending_is_out(const Session *session) {
         return session->ring.direct && session->ring.direct->lease.executor;
 }
 
 bool lending_fetch(Session *session) {
-        if (!lending_is_out(session))
+        Lending *lending = session->ring.direct;
+
+        if (!lending)
                 return false;
-        if (session->ring.direct->state == LENDING_LENT)
-                lending_recall(session->ring.direct);
-        return true;
+        if (lending->state == LENDING_OFFERED || lending->state == LENDING_BEGUN)
+                lending_withdraw(lending);
+        if (lending->state == LENDING_LENT)
+                lending_recall(lending);
+        return lending->state == LENDING_RETURNING;
 }
 
 bool lending_close_later(Session *session) {
-        if (!lending_fetch(session))
+        if (!lending_is_out(session))
                 return false;
         session->ring.direct->is_closing = true;
-        return true;
+        return lending_fetch(session);
 }
 
 bool lending_is_closing(const Session *session) {

@@ -68,7 +68,7 @@ struct Clients {
         struct Sessions keeping;    /* those whose output waits for the keeper */
         struct Sessions deferring;  /* sessions with a deferred request that is not due */
         struct Sessions polled;     /* sessions whose ring the loop polls */
-        TAILQ_HEAD(, Lending) lent; /* direct rings that workers have */
+        TAILQ_HEAD(, Lending) lent; /* direct rings that workers have, or may get */
         Snapshot snapshot;          /* when reports are made */
         Serving serving;            /* how the turn is divided among people */
         uint64_t turn;              /* of the loop */

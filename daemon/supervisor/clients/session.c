@@ -325,6 +325,7 @@ void session_close(Session *session) {
 
 void session_refuse(Session *session, Failure *failure) {
         if (session->state < SESSION_CLOSING) {
+                (void)lending_fetch(session);
                 session_reply_failure(session, 0, failure);
                 session_drop_deferred(session);
                 session->state = SESSION_CLOSING;

@@ -2,7 +2,6 @@
 #include "lease.h"
 
 #include "arena.h"
-#include "choice.h"
 #include "ending.h"
 #include "engine.h"
 #include "express.h"
@@ -86,7 +85,8 @@ static bool lease_lane_is_idle(const Slot *slot) {
 }
 
 static bool lease_executor_is_idle(const Executor *executor) {
-        return !executor || (!executor->n_inflight && !executor->n_parked);
+        return !executor ||
+               (!executor->n_inflight && !executor->n_parked && TAILQ_EMPTY(&executor->leases));
 }
 
 /* No other domain has work on the device. */
@@ -113,12 +113,13 @@ static bool lease_suits(const Executor *executor, const User *user) {
 
         return executor->is_ready && slot && slot->executor == executor && !express_is_used(slot) &&
                !executor->n_long && TAILQ_EMPTY(&slot->alone) && !engine->is_paused &&
-               !engine->is_closing && engine->config->rings.direct && !engine->config->isolation_shared &&
-               LIST_EMPTY(&engine->ends.traces) && health_takes_jobs(&executor->device->health) &&
+               !engine->is_closing && engine->config->rings.direct &&
+               !engine->config->isolation_shared && LIST_EMPTY(&engine->ends.traces) &&
+               health_takes_jobs(&executor->device->health) &&
                lease_suits_user(user, engine_now(engine)) && lease_is_lone(slot);
 }
 
-/* Return: the device of its templates' memory, or where the user's worker is; NULL: they differ, or there is none. */
+/* Return: the device of its templates' memory, or the only one; NULL: they differ, or there are several. */
 static Device *lease_device(const Lease *lease) {
         Engine *engine = lease->submitter->engine;
         int wanted = -1;
@@ -132,10 +133,10 @@ static Device *lease_device(const Lease *lease) {
                         return NULL;
                 wanted = device;
         }
-        if (!engine->n_devices)
-                return NULL;
-        return wanted >= 0 ? &engine->devices[wanted]
-                           : choice_device(engine, lease->submitter->user);
+        if (wanted >= 0)
+                return &engine->devices[wanted];
+        /* Of several devices the least busy one is chosen for each job. */
+        return engine->n_devices == 1 ? &engine->devices[0] : NULL;
 }
 
 static bool lease_is_short(const Job *job) {
@@ -153,6 +154,30 @@ static bool lease_has_modules(const Job *job, const Executor *executor) {
                         return false;
         }
         return true;
+}
+
+bool lease_is_possible(const Submitter *submitter) {
+        Engine *engine = submitter->engine;
+        const Slot *slot;
+
+        for (size_t i = 0; i < engine->n_devices; ++i) {
+                slot = slot_find(engine, submitter->user, &engine->devices[i]);
+                if (slot && slot->executor && lease_suits(slot->executor, submitter->user))
+                        return true;
+        }
+        return false;
+}
+
+uint64_t lease_n_jobs(const Lease *lease) {
+        uint64_t longest_ns = 1;
+
+        for (unsigned i = 0; i < lease->n_templates; ++i) {
+                const Job *job = lease->templates[i].job;
+
+                longest_ns =
+                        MAX(longest_ns, duration_expected(job->user->duration, job->cost.class));
+        }
+        return MAX(engine_inflight_ns(lease->submitter->engine) / longest_ns, 1u);
 }
 
 Executor *lease_executor(const Lease *lease) {
@@ -225,7 +250,8 @@ void lease_drop(Lease *lease) {
 }
 
 void lease_returned(Lease *lease, uint32_t n_taken) {
-        lease->ops->returned(lease, lease_take_back(lease), n_taken);
+        (void)lease_take_back(lease);
+        lease->ops->returned(lease, n_taken);
 }
 
 void leases_lost(Executor *executor) {
@@ -296,29 +322,38 @@ int lease_adopt(Lease *lease, Executor *executor, uint32_t prepared, uint32_t ta
         return submission_adopt(lease->submitter, &spec, executor);
 }
 
-bool lease_count(Lease *lease, uint32_t prepared, uint64_t n, uint64_t waited_us, uint64_t ran_us) {
+bool lease_count(Lease *lease, uint32_t prepared, uint64_t n, uint64_t waited_us, uint64_t ran_us,
+                 uint64_t busy_ns) {
         const LeaseTemplate *template = lease_find_template(lease, prepared);
+        const Job *job;
 
         if (!template)
                 return false;
+        job = template->job;
         lease->used_ns = engine_now(lease->submitter->engine);
-        ending_leased(template->job, n, waited_us, ran_us);
+        duration_learn(job->user->duration, job->cost.class, ran_us * 1000 / n, 2, busy_ns);
+        ending_leased(job, n, waited_us, ran_us);
         return true;
 }
 
-/* All are of one domain, and share its lane. Jobs that the supervisor knows pay for themselves at their ends. */
+/*
+ * All are of one domain, and share its lane. From the start of a job that the supervisor knows, that job pays for the
+ * device until it ends.
+ */
 void leases_pay(Executor *executor, uint64_t busy_ns) {
-        uint64_t now_ns = engine_now(executor->engine), since_ns = executor->last_end_ns;
         const Lease *lease = TAILQ_FIRST(&executor->leases);
+        const Job *first = TAILQ_FIRST(&executor->inflight);
+        uint64_t now_ns = engine_now(executor->engine), until_ns;
         Device *device = executor->device;
         const Lane *lane;
 
-        if (!lease || executor->n_inflight)
+        until_ns = first ? MIN(first->clock.started_ns, now_ns) : now_ns;
+        if (!lease || until_ns <= executor->last_end_ns)
                 return;
-        busy_ns = MIN(busy_ns, now_ns - MIN(since_ns, now_ns));
+        busy_ns = MIN(busy_ns, until_ns - executor->last_end_ns);
         lane = lease->submitter->user->lanes[device->index];
         fairshare_advance(device->share, &lane->payer->share, 0, busy_ns, now_ns);
         user_add_gpu_time(lease->submitter->user, busy_ns, now_ns);
         device->gpu_ns += busy_ns;
-        executor->last_end_ns = now_ns;
+        executor->last_end_ns = until_ns;
 }

@@ -39,9 +39,9 @@ typedef struct LeaseTemplate {
 
 /* What its owner is told. */
 typedef struct LeaseOps {
-        /** returned() - the worker has taken so many entries, modulo 2^32, and no more. Adopt those in flight. */
-        void (*returned)(Lease *lease, Executor *executor, uint32_t n_taken);
-        /** lost() - the worker has ended without saying that. */
+        /** returned() - the worker has taken so many entries, modulo 2^32, and no more. Its jobs were adopted. */
+        void (*returned)(Lease *lease, uint32_t n_taken);
+        /** lost() - the worker has ended without saying that. Adopt what it had. */
         void (*lost)(Lease *lease, Executor *executor);
 } LeaseOps;
 
@@ -63,6 +63,10 @@ struct Lease {
 bool lease_add(Lease *lease, uint32_t prepared, const JobSpec *spec);
 /** lease_clear() - it has no templates any more; not while it is out. */
 void lease_clear(Lease *lease);
+/** lease_is_possible() - whether a worker of the submitter's user could have one now; cheap. */
+bool lease_is_possible(const Submitter *submitter);
+/** lease_n_jobs() - the most jobs that its worker may have at once, so that others do not wait for them for long. */
+uint64_t lease_n_jobs(const Lease *lease);
 /** lease_executor() - the worker that could have it now. Return: NULL: none. */
 Executor *lease_executor(const Lease *lease);
 /** lease_begin() - give it to that worker. Return: 0, or -ENOMEM. */
@@ -76,10 +80,17 @@ int lease_adopt(Lease *lease, Executor *executor, uint32_t prepared, uint32_t ta
 
 /** lease_find() - one that the executor has, by its submitter. Return: NULL: it has none. */
 Lease *lease_find(const Executor *executor, uint32_t submitter);
-/** lease_returned() - the executor gave it back. */
+/** lease_returned() - the executor gave it back, having adopted what it has by lease_adopt(). */
 void lease_returned(Lease *lease, uint32_t n_taken);
-/** lease_count() - jobs of one prepared job were done; times are sums. Return: false: the lease has no such template. */
-bool lease_count(Lease *lease, uint32_t prepared, uint64_t n, uint64_t waited_us, uint64_t ran_us);
+/**
+ * lease_count() - jobs of one prepared job were done
+ * @waited_us, @ran_us: sums
+ * @busy_ns: of the device, for one of them
+ *
+ * Return: false: the lease has no such template.
+ */
+bool lease_count(Lease *lease, uint32_t prepared, uint64_t n, uint64_t waited_us, uint64_t ran_us,
+                 uint64_t busy_ns);
 /** leases_pay() - the users of the executor's leases pay for the time in which their jobs ran, as the worker says. */
 void leases_pay(Executor *executor, uint64_t busy_ns);
 /** leases_lost() - the executor's process has ended: its jobs in flight are adopted, before their recovery. */

@@ -82,8 +82,10 @@ static int worker_ops_lend(Executor *executor, Lease *lease) {
                 worker_gave(worker);
                 r = outbox_push_lease(&worker->outbox, parts[i], lease);
         }
-        if (r < 0) /* it may have parts of it */
+        if (r < 0) { /* it may have parts of it */
+                outbox_clear(&worker->outbox);
                 worker_kill(worker);
+        }
         return r;
 }
 

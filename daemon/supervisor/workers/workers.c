@@ -110,20 +110,31 @@ static Job *workers_find_overdue(const Worker *worker, uint64_t now_ns) {
         return NULL;
 }
 
+static bool workers_keeps_lease(const Worker *worker, uint64_t now_ns) {
+        uint64_t recalled_ns = leases_oldest_ns(&worker->executor);
+
+        return worker->state == WORKER_READY && recalled_ns &&
+               now_ns - recalled_ns > 2 * WORKERS_SILENT_MS * 1000000ull;
+}
+
+/* A lease that was recalled comes back at once. */
+static void workers_check_leases(Worker *worker, uint64_t now_ns) {
+        if (!workers_keeps_lease(worker, now_ns))
+                return;
+        worker_read(worker);
+        if (!workers_keeps_lease(worker, now_ns))
+                return;
+        log_warning("worker %d killed: it keeps a direct ring", worker->executor.pid);
+        worker_kill(worker);
+}
+
 /*
  * The worker watches a job's timeout itself, and sends a message once a second while it has jobs. A
  * worker that does not is not waited for. After a pause of the supervisor, messages may be unread.
  */
 static void workers_check_backstop(Worker *worker, uint64_t now_ns) {
-        uint64_t recalled_ns = leases_oldest_ns(&worker->executor);
         Job *job;
 
-        if (recalled_ns && now_ns - recalled_ns > 2 * WORKERS_SILENT_MS * 1000000ull &&
-            worker->state == WORKER_READY) {
-                log_warning("worker %d killed: it keeps a direct ring", worker->executor.pid);
-                worker_kill(worker);
-                return;
-        }
         if (!workers_find_overdue(worker, now_ns))
                 return;
         worker_read(worker);
@@ -158,6 +169,7 @@ void workers_tick(Workers *workers, uint64_t now_ns) {
         HASH_ITER (hh, workers->table, worker, next) {
                 ending_drop_orphans(&worker->executor, now_ns);
                 workers_check_backstop(worker, now_ns);
+                workers_check_leases(worker, now_ns);
                 workers_check_idle(worker, now_ns);
                 worker_tick(worker, now_ns);
                 gate_tick(&worker->executor);

@@ -10,6 +10,8 @@ import threading
 import numpy as np
 import pytest
 
+from conftest import SOURCES
+from harness import place
 from harness.messages import pb
 from harness.patience import until
 
@@ -335,3 +337,39 @@ def test_threads_that_poll_take_no_end_from_one_that_waits(gpuq, gpuqd, incremen
             pass
         thread.join(timeout=60)
         assert not thread.is_alive()
+
+
+TWO_USERS = """
+import sys, time
+import numpy as np
+import gpuq
+
+x = gpuq.device_array(64, np.int32)
+increment = gpuq.module('extern "C" __global__ void increment(int *x) { x[threadIdx.x] += 1; }')["increment"].prepare((1, 64), gpuq.InOut(x))
+increment.fire().wait()
+print("ready", flush=True)
+sys.stdin.readline()
+n, end = 1, time.monotonic() + 2
+while time.monotonic() < end:
+    jobs = [increment.fire() for _ in range(100)]
+    jobs[-1].wait()
+    n += 100
+assert (x.get() == n).all()
+print(n, flush=True)
+"""
+
+
+@pytest.mark.root
+def test_two_users_both_get_their_turns(service):
+    """Neither keeps the device by a ring while the other has work; and the order of each one's jobs stays."""
+    environment = {**os.environ, "GPUQ_LIBRARY": str(place.STAGE / "lib" / "libgpuq.so.0"), "GPUQ_SOCKET": str(service.socket),
+                   "PYTHONPATH": SOURCES, "HOME": "/"}
+    programs = [subprocess.Popen([sys.executable, "-c", TWO_USERS], user=uid, group=uid, extra_groups=[], env=environment, cwd="/", text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE) for uid in (12345, 12346)]
+    for program in programs:
+        assert program.stdout.readline() == "ready\n"
+    for program in programs:
+        program.stdin.write("go\n")
+        program.stdin.flush()
+    counts = [int(program.stdout.readline()) for program in programs]
+    assert all(program.wait() == 0 for program in programs) and min(counts) > max(counts) / 20

@@ -12,8 +12,6 @@
 #include "util/macro.h"
 
 #define DIRECT_TURN_JOBS 32u /* taken from one ring in a turn */
-#define DIRECT_FLIGHT_JOBS                                                                         \
-        128u /* of one ring; as many as a client with several in flight usually has */
 #define DIRECT_REPORT_MS 50u
 #define DIRECT_WATCH_NS  UINT64_C(1000000)
 #define DIRECT_LONG_NS   UINT64_C(5000000) /* a job that takes longer is no small one */
@@ -112,29 +110,52 @@ static void direct_free(Direct *direct) {
                 direct_on_close(&(uv_handle_t){.data = direct});
 }
 
-/* They are ordinary jobs from now on. */
-static void direct_release(Direct *direct, struct JobList *jobs) {
+/* They are ordinary jobs from now on. Return: how many. */
+static uint32_t direct_release(const Direct *direct, struct JobList *jobs, WorkerTaken *taken) {
+        uint32_t n = 0;
         Job *job;
 
-        TAILQ_FOREACH (job, jobs, link)
-                if (job->fired.direct == direct)
-                        job->fired.direct = NULL;
+        TAILQ_FOREACH (job, jobs, link) {
+                if (job->fired.direct != direct)
+                        continue;
+                taken[n++] =
+                        (WorkerTaken){(uint32_t)job->id, (uint32_t)job->fired.template->prepared};
+                job->fired.direct = NULL;
+        }
+        return n;
+}
+
+static int direct_compare_taken(const void *a, const void *b) {
+        uint32_t tag = ((const WorkerTaken *)a)->tag, other = ((const WorkerTaken *)b)->tag;
+
+        return (tag > other) - (tag < other);
+}
+
+/* gpuqd is told which jobs these are: it does not trust the ring, in which the client may write anything. */
+static uint32_t direct_release_all(const Direct *direct, WorkerTaken *taken) {
+        Runner *runner = direct->directs->runner;
+        uint32_t n = direct_release(direct, &runner->waiting, taken);
+
+        n += direct_release(direct, &runner->in_flight, taken + n);
+        n += direct_release(direct, &runner->ended, taken + n);
+        qsort(taken, n, sizeof(*taken), direct_compare_taken);
+        return n;
 }
 
 static int direct_give_back(Direct *direct) {
         Directs *directs = direct->directs;
+        WorkerTaken taken[WORKER_DIRECT_JOBS];
         WorkerMessage message = {
                 {
                         .kind = FROM_WORKER_RETURNED,
                         .id = direct->session,
-                        .number = direct->ring.position,
+                        .number = WORKER_TAKEN(direct->ring.position, direct->last_tag),
                 },
+                .items = taken,
         };
         int r;
 
-        direct_release(direct, &directs->runner->waiting);
-        direct_release(direct, &directs->runner->in_flight);
-        direct_release(direct, &directs->runner->ended);
+        message.head.n_items = direct_release_all(direct, taken);
         directs->n_in_flight -= direct->n_in_flight;
         r = direct_report(direct);
         if (r == 0)
@@ -283,7 +304,8 @@ int directs_lend(Directs *directs, uint32_t session, const WorkerMessage *messag
 
         for (size_t i = 0; i < direct->n_templates; ++i)
                 direct_link(direct, &direct->templates[i]);
-        direct_ring_start(&direct->ring);
+        direct->ring.position = (uint32_t)message->head.number;
+        direct->last_tag = (uint32_t)(message->head.number >> 32);
         LIST_REMOVE(direct, link);
         LIST_INSERT_HEAD(&directs->lent, direct, link);
         return 0;
@@ -351,7 +373,7 @@ static int direct_take(Direct *direct, uint64_t now_ns, bool *ret_any) {
         uint32_t tag, prepared;
         int r;
 
-        for (unsigned i = 0; i < DIRECT_TURN_JOBS && direct->n_in_flight < DIRECT_FLIGHT_JOBS;
+        for (unsigned i = 0; i < DIRECT_TURN_JOBS && direct->n_in_flight < WORKER_DIRECT_JOBS;
              ++i) {
                 if (!direct_ring_look(&direct->ring, &tag, &prepared))
                         return 0;

@@ -198,34 +198,53 @@ static void lending_read(Lending *lending) {
         }
 }
 
-/* The worker has taken the entries before @n_taken. Of those the ones that are not done become ordinary jobs. */
-static void lending_adopt(Lending *lending, Executor *executor, uint32_t n_taken) {
-        uint32_t n_written = __atomic_load_n(&lending->ring.shared->n_written, __ATOMIC_SEQ_CST);
+static void lending_adopt_one(Lending *lending, Executor *executor, LeaseTaken job) {
         Session *session = lending->session;
-        LendingRange range = {session->last_tag + 1, session->last_tag};
 
-        lending->ring.position = n_taken;
-        if (n_written - n_taken > DIRECT_RING_ENTRIES) {
+        if (job.tag <= session->last_tag) {
                 lending_break(lending);
                 return;
         }
-        for (uint32_t i = n_written - DIRECT_RING_ENTRIES; i != n_taken; ++i) {
-                const DirectEntry *entry = direct_ring_entry(&lending->ring, i);
+        session->last_tag = job.tag;
+        if (lease_adopt(&lending->lease, executor, job.prepared, job.tag) < 0)
+                lending_break(lending);
+}
+
+/*
+ * What the worker had taken and not told as done when it ended, by the word of the ring alone. Of jobs that a client
+ * made up none ever ran, which is its own affair. One that it is about to write is not the worker's: the last tag shows it.
+ */
+static void lending_adopt_lost(Lending *lending, Executor *executor) {
+        const DirectRing *ring = &lending->ring;
+        Lease *lease = &lending->lease;
+        uint32_t n_written = __atomic_load_n(&ring->shared->n_written, __ATOMIC_SEQ_CST);
+
+        lease->n_taken = __atomic_load_n(&ring->shared->n_taken, __ATOMIC_ACQUIRE);
+        lease->last_tag = __atomic_load_n(&ring->shared->last_tag, __ATOMIC_RELAXED);
+        if (n_written - lease->n_taken > DIRECT_RING_ENTRIES)
+                return;
+        for (uint32_t i = n_written - DIRECT_RING_ENTRIES; i != lease->n_taken; ++i) {
+                const DirectEntry *entry = direct_ring_entry(ring, i);
                 uint32_t tag = __atomic_load_n(&entry->tag, __ATOMIC_ACQUIRE);
                 uint32_t prepared = __atomic_load_n(&entry->prepared, __ATOMIC_RELAXED);
 
-                if (tag <= session->last_tag)
-                        continue;
-                session->last_tag = tag;
-                if (!direct_ring_is_done(entry, tag) &&
-                    lease_adopt(&lending->lease, executor, prepared, tag) < 0)
-                        lending_break(lending);
+                if (tag > lending->session->last_tag && tag <= lease->last_tag &&
+                    !direct_ring_is_done(entry, tag))
+                        lending_adopt_one(lending, executor, (LeaseTaken){tag, prepared});
         }
-        /* Clients free the entries of jobs whose ends they saw, so the last one may not be there any more. */
-        session->last_tag = MAX(session->last_tag,
-                                __atomic_load_n(&lending->ring.shared->last_tag, __ATOMIC_RELAXED));
-        range.last = session->last_tag;
-        lending->ranges[lending->n_ranges++ % LENDING_RANGES] = range;
+}
+
+/* Jobs before the ones that were adopted, and all others of the loan, are done. */
+static void lending_note_loan(Lending *lending, uint32_t first_tag) {
+        uint32_t n_written = __atomic_load_n(&lending->ring.shared->n_written, __ATOMIC_SEQ_CST);
+        Session *session = lending->session;
+
+        lending->ring.position = lending->lease.n_taken;
+        if (n_written - lending->ring.position > DIRECT_RING_ENTRIES)
+                lending_break(lending);
+        session->last_tag = MAX(session->last_tag, lending->lease.last_tag);
+        lending->ranges[lending->n_ranges++ % LENDING_RANGES] =
+                (LendingRange){first_tag, session->last_tag};
 }
 
 /* ---- offering ---------------------------------------------------------------- */
@@ -321,12 +340,12 @@ static void lending_go_on(Lending *lending) {
         session_flush_later(session);
 }
 
-static void lending_is_back(Lending *lending, Executor *executor, uint32_t n_taken) {
+/* Its jobs were adopted. */
+static void lending_is_back(Lending *lending, uint32_t first_tag) {
         bool was_asked = lending->state == LENDING_RETURNING;
 
         TAILQ_REMOVE(&lending->session->clients->lent, lending, link);
-        direct_ring_lend(&lending->ring, false);
-        lending_adopt(lending, executor, n_taken);
+        lending_note_loan(lending, first_tag);
         lending_rest(lending);
         if (!was_asked)
                 lending_tell_recall(lending);
@@ -336,15 +355,24 @@ static void lending_is_back(Lending *lending, Executor *executor, uint32_t n_tak
         lending_go_on(lending);
 }
 
-static void lending_on_returned(Lease *lease, Executor *executor, uint32_t n_taken) {
-        lending_is_back(lending_of(lease), executor, n_taken);
+static void lending_on_returned(Lease *lease, Executor *executor, const LeaseTaken *jobs,
+                                size_t n_jobs) {
+        Lending *lending = lending_of(lease);
+        uint32_t first_tag = lending->session->last_tag + 1;
+
+        direct_ring_lend(&lending->ring, false);
+        for (size_t i = 0; i < n_jobs; ++i)
+                lending_adopt_one(lending, executor, jobs[i]);
+        lending_is_back(lending, first_tag);
 }
 
 static void lending_on_lost(Lease *lease, Executor *executor) {
         Lending *lending = lending_of(lease);
+        uint32_t first_tag = lending->session->last_tag + 1;
 
-        lending_is_back(lending, executor,
-                        __atomic_load_n(&lending->ring.shared->n_taken, __ATOMIC_ACQUIRE));
+        direct_ring_lend(&lending->ring, false);
+        lending_adopt_lost(lending, executor);
+        lending_is_back(lending, first_tag);
 }
 
 static const LeaseOps lending_lease_ops = {
@@ -416,6 +444,8 @@ void lending_turn(Session *session) {
 
         if (!lending || lending->state != LENDING_BEGUN || !TAILQ_EMPTY(&session->submitter.jobs))
                 return;
+        lending->lease.n_taken = lending->ring.position;
+        lending->lease.last_tag = session->last_tag;
         executor = lease_executor(&lending->lease);
         if (!executor || lease_begin(&lending->lease, executor) < 0) {
                 lending_withdraw(lending);

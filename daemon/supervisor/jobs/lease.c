@@ -224,8 +224,8 @@ void lease_drop(Lease *lease) {
         lease_clear(lease);
 }
 
-void lease_returned(Lease *lease, uint32_t n_taken) {
-        lease->ops->returned(lease, lease_take_back(lease), n_taken);
+void lease_returned(Lease *lease, const LeaseTaken *jobs, size_t n_jobs) {
+        lease->ops->returned(lease, lease_take_back(lease), jobs, n_jobs);
 }
 
 void leases_lost(Executor *executor) {

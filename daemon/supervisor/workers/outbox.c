@@ -301,7 +301,11 @@ static uint8_t *outbox_write_template(uint8_t *p, const LeaseTemplate *template)
 }
 
 static int outbox_send_templates(Channel *channel, const Lease *lease) {
-        WorkerMessage message = {{.kind = TO_WORKER_LEND, .id = lease->submitter->id}};
+        WorkerMessage message = {{
+                .kind = TO_WORKER_LEND,
+                .id = lease->submitter->id,
+                .number = WORKER_TAKEN(lease->n_taken, lease->last_tag),
+        }};
         _cleanup_(freep) uint8_t *data = NULL;
         size_t n_bytes = 0;
         uint8_t *p;

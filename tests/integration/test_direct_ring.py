@@ -48,6 +48,10 @@ class Bystander:
     def of_other(self):
         return [pid for pid in self.daemon.workers() if BOB is not None and processes.uid(pid) == BOB]
 
+    def until_gone(self, worker):
+        """gpuqd knows that it has ended."""
+        until(lambda: worker not in [other.pid for other in self.other.status().workers], "the worker's end")
+
     def check(self):
         for client in (self.same, self.other):
             assert client.wait(client.fire()).state == pb.DONE
@@ -277,26 +281,26 @@ def test_words_of_the_others_are_overwritten(direct, bystander, word, value):
     direct.try_end()
 
 
-def test_overwritten_and_its_worker_is_lost(daemon, direct, bystander):
+def test_overwritten_and_its_worker_is_lost(direct, bystander):
     direct.until_lent()
     for _ in range(100):
         direct.write()
         direct.put(N_TAKEN, 7)
     (worker,) = direct_workers(direct, bystander)
     os.kill(worker, signal.SIGKILL)
-    until(lambda: worker not in daemon.workers(), "its end")
+    bystander.until_gone(worker)
     direct.try_end()
     direct.close()
 
 
-def test_jobs_are_made_up_and_the_worker_is_lost(daemon, direct, bystander):
+def test_jobs_are_made_up_and_the_worker_is_lost(direct, bystander):
     direct.until_lent()
     (worker,) = direct_workers(direct, bystander)
     os.kill(worker, signal.SIGSTOP)
     make_up(direct, 400)
     direct.put(LAST_TAG, 0xffffffff)
     os.kill(worker, signal.SIGKILL)
-    until(lambda: worker not in daemon.workers(), "its end")
+    bystander.until_gone(worker)
     direct.try_end()
     direct.close()
 
@@ -382,7 +386,7 @@ def test_the_client_goes(daemon, direct, bystander, state):
 
 @pytest.mark.parametrize("is_killed", [False, True])
 @pytest.mark.parametrize("is_ended", [False, True])
-def test_the_client_goes_while_the_ring_comes_back(daemon, direct, bystander, is_ended, is_killed):
+def test_the_client_goes_while_the_ring_comes_back(direct, bystander, is_ended, is_killed):
     direct.until_lent()
     (worker,) = direct_workers(direct, bystander)
     for _ in range(100):
@@ -394,3 +398,5 @@ def test_the_client_goes_while_the_ring_comes_back(daemon, direct, bystander, is
     if BOB is not None:
         assert bystander.other.wait(bystander.other.fire()).state == pb.DONE
     os.kill(worker, signal.SIGKILL if is_killed else signal.SIGCONT)
+    if is_killed:
+        bystander.until_gone(worker)

@@ -225,7 +225,11 @@ void lease_drop(Lease *lease) {
 }
 
 void lease_returned(Lease *lease, const LeaseTaken *jobs, size_t n_jobs) {
-        lease->ops->returned(lease, lease_take_back(lease), jobs, n_jobs);
+        Executor *executor = lease_take_back(lease);
+
+        if (executor->slot)
+                slot_wake(executor->slot); /* for a job that must run alone */
+        lease->ops->returned(lease, executor, jobs, n_jobs);
 }
 
 void leases_lost(Executor *executor) {

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from harness import processes
-from harness.client import Refused
+from harness.client import Job, Refused
 from harness.direct import IS_DONE, IS_LENT, LAST_TAG, N_ENTRIES, N_TAKEN, N_WRITTEN, PREPARED, TAG, DirectClient
 from harness.messages import pb
 from harness.patience import until
@@ -132,6 +132,23 @@ def test_what_is_fired_and_closed_at_once_is_used_to_its_end(direct):
         counter.close()
         assert [direct.wait_end(entry) for entry in entries] == [pb.DONE] * N_ENTRIES
         direct.start()
+
+
+def test_jobs_are_known_to_have_ended_when_their_session_is_gone(daemon, direct):
+    other = DirectClient(daemon.socket, uid=ALICE, open_ring=False)
+    daemon.clients.append(other)
+    ids = []
+    for _ in range(3):
+        direct.until_lent()
+        entry = direct.write()
+        direct.wait_done(entry)
+        ids.append(direct.job_id(entry))
+        direct.end()
+    direct.value()
+    direct.close()
+    for job_id in ids:
+        assert other.call(wait=pb.Wait(id=job_id)).completions.completions[0].state == pb.DONE
+        assert other.run(Job(after=[job_id]).fill(other.counter, 4)).state == pb.DONE
 
 
 def test_another_user_gets_the_device(direct, bystander):

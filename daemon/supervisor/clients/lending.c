@@ -27,7 +27,6 @@
 #define LENDING_SHORT_NS 100000000ull  /* a loan that ended sooner did not pay */
 #define LENDING_WAIT_NS  10000000ull   /* until the next offer, */
 #define LENDING_WAIT_MAX 2560000000ull /* and after several such loans */
-#define LENDING_RANGES   8u            /* loans whose jobs are remembered */
 
 typedef enum LendingState {
         LENDING_IDLE,
@@ -37,11 +36,6 @@ typedef enum LendingState {
         LENDING_RETURNING,
         LENDING_LEFT,
 } LendingState;
-
-/* Tags of jobs that a worker has taken. */
-typedef struct LendingRange {
-        uint32_t first, last;
-} LendingRange;
 
 struct Lending {
         Session *session;
@@ -54,8 +48,6 @@ struct Lending {
         uint64_t begun_ns;
         uint64_t again_ns; /* no offer before this time */
         uint64_t wait_ns;
-        LendingRange ranges[LENDING_RANGES];
-        unsigned n_ranges;
         bool has_begun; /* the client fires jobs there, as far as is known */
         bool is_closing;
 };
@@ -243,8 +235,8 @@ static void lending_note_loan(Lending *lending, uint32_t first_tag) {
         if (n_written - lending->ring.position > DIRECT_RING_ENTRIES)
                 lending_break(lending);
         session->last_tag = MAX(session->last_tag, lending->lease.last_tag);
-        lending->ranges[lending->n_ranges++ % LENDING_RANGES] =
-                (LendingRange){first_tag, session->last_tag};
+        history_add_loan(session->submitter.user->history, session->submitter.id, first_tag,
+                         session->last_tag);
 }
 
 /* ---- offering ---------------------------------------------------------------- */
@@ -488,14 +480,4 @@ bool lending_close_later(Session *session) {
 
 bool lending_is_closing(const Session *session) {
         return session->ring.direct && session->ring.direct->is_closing;
-}
-
-bool lending_did(const Session *session, uint64_t id) {
-        const Lending *lending = session->ring.direct;
-        uint32_t tag = (uint32_t)id;
-
-        for (unsigned i = 0; lending && i < MIN(lending->n_ranges, LENDING_RANGES); ++i)
-                if (tag >= lending->ranges[i].first && tag <= lending->ranges[i].last)
-                        return true;
-        return false;
 }

@@ -127,10 +127,6 @@ void direct_ring_lend(DirectRing *ring, bool is_lent) {
 
 /* ---- the reader -------------------------------------------------------------------- */
 
-void direct_ring_start(DirectRing *ring) {
-        ring->position = __atomic_load_n(&ring->shared->n_taken, __ATOMIC_ACQUIRE);
-}
-
 void direct_ring_end(DirectRing *ring, uint32_t index, uint32_t tag, uint32_t waited_us,
                      uint32_t ran_us) {
         DirectEntry *entry = direct_ring_entry(ring, index);

@@ -107,8 +107,6 @@ void direct_ring_lend(DirectRing *ring, bool is_lent);
 
 /* ---- the reader -------------------------------------------------------------------- */
 
-/** direct_ring_start() - continue where the reader before stopped, as the ring says. */
-void direct_ring_start(DirectRing *ring);
 /** direct_ring_look() - whether there is an entry to take, and a copy of it. */
 static inline bool direct_ring_look(const DirectRing *ring, uint32_t *ret_tag,
                                     uint32_t *ret_prepared) {

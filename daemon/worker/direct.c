@@ -111,47 +111,52 @@ static void direct_free(Direct *direct) {
                 direct_on_close(&(uv_handle_t){.data = direct});
 }
 
-/* They are ordinary jobs from now on. Return: how many are in the list. */
-static size_t direct_release(Direct *direct, struct JobList *jobs, WorkerReturned *list, size_t n) {
+/* They are ordinary jobs from now on. Return: how many. */
+static uint32_t direct_release(const Direct *direct, struct JobList *jobs, WorkerTaken *taken) {
+        uint32_t n = 0;
         Job *job;
 
         TAILQ_FOREACH (job, jobs, link) {
                 if (job->fired.direct != direct)
                         continue;
-                list[n++] = (WorkerReturned){
-                        .tag = (uint32_t)job->id,
-                        .prepared = (uint32_t)job->fired.template->prepared,
-                };
+                taken[n++] =
+                        (WorkerTaken){(uint32_t)job->id, (uint32_t)job->fired.template->prepared};
                 job->fired.direct = NULL;
         }
         return n;
 }
 
-static int direct_compare(const void *a, const void *b) {
-        const WorkerReturned *left = a, *right = b;
+static int direct_compare_taken(const void *a, const void *b) {
+        uint32_t tag = ((const WorkerTaken *)a)->tag, other = ((const WorkerTaken *)b)->tag;
 
-        return left->tag < right->tag ? -1 : left->tag > right->tag;
+        return (tag > other) - (tag < other);
+}
+
+/* gpuqd is told which jobs these are: it does not trust the ring, in which the client may write anything. */
+static uint32_t direct_release_all(const Direct *direct, WorkerTaken *taken) {
+        Runner *runner = direct->directs->runner;
+        uint32_t n = direct_release(direct, &runner->waiting, taken);
+
+        n += direct_release(direct, &runner->in_flight, taken + n);
+        n += direct_release(direct, &runner->ended, taken + n);
+        qsort(taken, n, sizeof(*taken), direct_compare_taken);
+        return n;
 }
 
 static int direct_give_back(Direct *direct) {
         Directs *directs = direct->directs;
-        WorkerReturned list[WORKER_RETURNED_MAX];
+        WorkerTaken taken[WORKER_DIRECT_JOBS];
         WorkerMessage message = {
                 {
                         .kind = FROM_WORKER_RETURNED,
                         .id = direct->session,
-                        .number = direct->ring.position,
+                        .number = WORKER_TAKEN(direct->ring.position, direct->last_tag),
                 },
-                .items = list,
+                .items = taken,
         };
-        size_t n;
         int r;
 
-        n = direct_release(direct, &directs->runner->waiting, list, 0);
-        n = direct_release(direct, &directs->runner->in_flight, list, n);
-        n = direct_release(direct, &directs->runner->ended, list, n);
-        qsort(list, n, sizeof(*list), direct_compare);
-        message.head.n_items = (uint32_t)(n * sizeof(*list));
+        message.head.n_items = direct_release_all(direct, taken);
         directs->n_in_flight -= direct->n_in_flight;
         r = direct_report(direct);
         if (r == 0)
@@ -299,8 +304,9 @@ int directs_lend(Directs *directs, uint32_t session, const WorkerMessage *messag
 
         for (size_t i = 0; i < direct->n_templates; ++i)
                 direct_link(direct, &direct->templates[i]);
-        direct->n_max = (unsigned)MIN(MAX(message->head.number, 1u), WORKER_RETURNED_MAX);
-        direct_ring_start(&direct->ring);
+        direct->ring.position = (uint32_t)message->head.number;
+        direct->last_tag = (uint32_t)(message->head.number >> 32);
+        direct->n_max = (unsigned)MIN(MAX(message->head.detail, 1u), WORKER_DIRECT_JOBS);
         LIST_REMOVE(direct, link);
         LIST_INSERT_HEAD(&directs->lent, direct, link);
         return 0;

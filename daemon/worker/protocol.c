@@ -13,6 +13,8 @@ static size_t protocol_item_bytes(uint32_t kind) {
                         return sizeof(WorkerEnd);
                 case FROM_WORKER_STOPPED:
                         return sizeof(WorkerInFlight);
+                case FROM_WORKER_RETURNED:
+                        return sizeof(WorkerTaken);
                 default:
                         return kind && kind <= FROM_WORKER_STATS;
         }

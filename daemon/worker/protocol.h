@@ -37,7 +37,7 @@ typedef enum WorkerMessageKind {
         TO_WORKER_JOBS,        /* items: WorkerJob and its parts, one after the other */
         TO_WORKER_DIRECT_RING, /* id: of a session. The descriptor is the memory of its direct ring */
         TO_WORKER_DIRECT_BELL, /* id likewise. The descriptor is this side of its bell */
-        TO_WORKER_LEND, /* id likewise, number: the most jobs at once, items: as of JOBS: a template of each of its prepared jobs, whose numbers are their ids and `after`. Take jobs from the ring */
+        TO_WORKER_LEND, /* id likewise, items: as of JOBS: a template of each of its prepared jobs, whose numbers are their ids and `after`, number: WORKER_TAKEN(), detail: the most jobs at once. Take jobs from the ring */
         TO_WORKER_RECALL, /* id likewise. Answer RETURNED, unless that was sent already */
         TO_WORKER_STOP,   /* issue nothing more, answer STOPPED, exit */
 
@@ -50,7 +50,7 @@ typedef enum WorkerMessageKind {
         FROM_WORKER_ENDS, /* items: WorkerEnd. Error, detail (1: nothing of it ran) and more (what its kernels printed) are those of the only one */
         FROM_WORKER_LATE, /* id of a job that ran past its timeout; the supervisor decides */
         FROM_WORKER_STOPPED, /* the worker exits next. Error, detail, more: assert text, items: WorkerInFlight, all without an end so far */
-        FROM_WORKER_RETURNED, /* id: of a session whose ring the worker does not read any more, number: entries taken, items: WorkerReturned, the jobs of these that are not done. Their ends follow */
+        FROM_WORKER_RETURNED, /* id: of a session whose ring the worker does not read any more, number: WORKER_TAKEN(), items: WorkerTaken, the jobs that it has, by their tags; their ends follow */
         FROM_WORKER_LENT, /* items: WorkerLent, number: ns in which such jobs were in flight, since the last one */
         FROM_WORKER_STATS, /* number: bytes of device memory in use, id: those in use by all programs, more: what all jobs wait for, items: bytes of a gpuq.v1.WorkerCounters */
 } WorkerMessageKind;
@@ -128,13 +128,15 @@ typedef struct WorkerLent {
         uint64_t ran_us;
 } WorkerLent;
 
-/* A job that was taken from a direct ring and is an ordinary one now. */
-typedef struct WorkerReturned {
-        uint32_t tag;
-        uint32_t prepared;
-} WorkerReturned;
+/* A job from a direct ring. */
+typedef struct WorkerTaken {
+        uint32_t tag, prepared;
+} WorkerTaken;
 
-#define WORKER_RETURNED_MAX  128u /* jobs of one ring at once */
+/* How far a direct ring was read: entries taken, modulo 2^32, and the tag of the last job so far. */
+#define WORKER_TAKEN(n_taken, last_tag) ((uint64_t)(last_tag) << 32 | (n_taken))
+
+#define WORKER_DIRECT_JOBS   128u /* in flight, of one ring */
 #define WORKER_TEMPLATES_MAX 64u  /* prepared jobs of a session whose ring is lent */
 
 typedef enum WorkerPhase {

@@ -21,9 +21,11 @@ FAR = 1 << 40  # an index that is in nobody's memory
 
 class Program(Draw):
     """`users`: the uid of each session. `rough`: with jobs that are cancelled, fault or run too long. `variables`: with
-    kernels that have some, which a worker's end takes with it, and which bind their jobs to one device."""
+    kernels that have some, which a worker's end takes with it, and which bind their jobs to one device. `steady`: with
+    prepared jobs that are fired so often that a worker takes them by itself."""
 
-    def __init__(self, seed, users, n_steps=40, rough=False, variables=True):
+    def __init__(self, seed, users, n_steps=40, rough=False, variables=True, steady=False):
+        self.steady = steady
         self.random = random.Random(f"{seed} {rough}")
         self.numbers = numpy.random.default_rng(seed)
         self.variables = variables and not rough
@@ -198,6 +200,8 @@ class Program(Draw):
                  (self._fire, 2)]
         if self.rough:
             steps += [(self._cancel, 2), (self._culprit, 1)]
+        if self.steady:
+            steps += [(self._steady, 8)]
         step, = self.random.choices([step for step, _ in steps], [weight for _, weight in steps])
         step(session)
 
@@ -322,28 +326,46 @@ class Program(Draw):
         session.temporary.append(arena)
         self._make(session, arena)
 
-    def _fire(self, session):
-        """One job prepared, and fired with other buffers and scalars."""
+    def _prepare(self, session, n_operations):
+        """Its number and what it does; None if no memory was found for it."""
         template = Job(-1, session)
         n, how = self.random.choice(SIZES[:7]), self.geometry()
-        for _ in range(self.random.choice((1, 1, 2, 3))):
+        for _ in range(n_operations):
             self.attempt(template, self.draw_source, self.random.choice(SOURCE_KERNELS), n, how, private=True)
         if not template.operations:
-            return
+            return None
         number = session.n_prepared % N_PREPARED
         session.n_prepared += 1
         session.say("template")
         for line, _effect in template.operations:
             session.say(line)
         session.say("prepare", number)
-        session.lines.append([self._fire_once(session, number, template) for _ in range(self.random.randrange(1, 30))])
+        return number, template
 
-    def _fire_once(self, session, number, template):
+    def _fire(self, session):
+        """One job prepared, and fired with other buffers and scalars."""
+        prepared = self._prepare(session, self.random.choice((1, 1, 2, 3)))
+        if prepared:
+            session.lines.append([self._fire_once(session, *prepared) for _ in range(self.random.randrange(1, 30))])
+
+    def _steady(self, session):
+        """A few, fired unchanged again and again, one of them waited for now and then."""
+        prepared = [each for each in [self._prepare(session, 1) for _ in range(self.random.choice((1, 1, 2, 3)))] if each]
+        n_left = self.random.randrange(100, 400) if prepared else 0
+        while n_left > 0:
+            n = self.random.choice((1, 2, 20, 50))
+            jobs = [self._fire_once(session, *self.random.choice(prepared), plain=True) for _ in range(n)]
+            session.lines.append(jobs)
+            session.say("wait", jobs[-1].local)
+            session.awaited.add(jobs[-1])
+            n_left -= n
+
+    def _fire_once(self, session, number, template, plain=False):
         job = Job(len(self.jobs), session)
         job.local, job.is_sent, job.cell = len(session.jobs), True, self.shared.cells()
-        swaps, sets = self._swaps(template), {}
+        swaps, sets = {} if plain else self._swaps(template), {}
         for operation, argument in template.settable:
-            if self.random.random() < 0.5:
+            if not plain and self.random.random() < 0.5:
                 sets[operation] = (argument, self.random.randrange(1 << 32))
         for slice_, direction in template.uses.items():
             job.use(swaps.get(slice_, slice_), direction)

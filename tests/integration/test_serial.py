@@ -56,9 +56,9 @@ def start(start_gpuqd, settings):
     return start_gpuqd(private=os.geteuid() != 0, **settings)
 
 
-def play(daemon, seed, **options):
+def play(daemon, seed, owners=None, **options):
     try:
-        return check(daemon, Program(seed, users(), N_STEPS, **options))
+        return check(daemon, Program(seed, owners or users(), N_STEPS, **options))
     except AssertionError as problem:
         raise AssertionError(f"GPUQ_PROPERTY_SEED={seed} GPUQ_PROPERTY_STEPS={N_STEPS}: {problem}") from None
 
@@ -104,6 +104,24 @@ def test_on_two_devices(start_gpuqd):
     daemon = start(start_gpuqd, {**ON, "cpu_devices": 2})
     for seed in seeds(4, 40):
         play(daemon, seed, variables=False)
+
+
+@pytest.mark.parametrize("name", ["all", "no-polling"])
+def test_jobs_that_a_worker_takes_by_itself(start_gpuqd, name):
+    """Of several sessions of one user, since a worker does so while no other user has work."""
+    daemon = start(start_gpuqd, CONFIGURATIONS[name])
+    mates = [user for user in users() if user == users()[0]][:3]
+
+    def has_shown_it(programs):
+        if counters(daemon).get("direct", 0) > 0:
+            return True
+        play(daemon, next(programs), mates, steady=True)
+        return False
+
+    for seed in seeds(3, 40):
+        play(daemon, seed, mates, steady=True)
+    if "GPUQ_PROPERTY_STEPS" not in os.environ:
+        until(lambda: has_shown_it(itertools.cycle(seeds(3, 40))), "a worker to take jobs by itself")
 
 
 @pytest.mark.timeout(300)  # each worker that is stopped costs one that starts, half a second to a second on a GPU

@@ -29,7 +29,6 @@
 #define LENDING_SHORT_NS 100000000ull  /* a loan that ended sooner did not pay */
 #define LENDING_WAIT_NS  10000000ull   /* until the next offer, */
 #define LENDING_WAIT_MAX 2560000000ull /* and after several such loans */
-#define LENDING_RANGES   8u            /* loans whose jobs are remembered */
 
 typedef enum LendingState {
         LENDING_IDLE,
@@ -40,11 +39,6 @@ typedef enum LendingState {
         LENDING_LEFT,
 } LendingState;
 
-/* Tags of jobs that were done, all of them. */
-typedef struct LendingRange {
-        uint32_t first, last;
-} LendingRange;
-
 struct Lending {
         Session *session;
         LendingState state;
@@ -52,14 +46,11 @@ struct Lending {
         DirectRing ring;
         UserCharge charge;
         Lease lease;
-        unsigned n_fires;   /* plain ones since another request */
-        uint32_t first_tag; /* of this loan */
-        uint64_t begun_ns;  /* when the client began to use the ring; 0: it does not */
-        uint64_t lent_ns;   /* when the worker got it; 0: it has not */
-        uint64_t again_ns;  /* no offer before this time */
+        unsigned n_fires;  /* plain ones since another request */
+        uint64_t begun_ns; /* when the client began to use the ring; 0: it does not */
+        uint64_t lent_ns;  /* when the worker got it; 0: it has not */
+        uint64_t again_ns; /* no offer before this time */
         uint64_t wait_ns;
-        LendingRange ranges[LENDING_RANGES];
-        unsigned n_ranges;
         bool has_begun; /* the client fires jobs there, as far as is known */
         bool is_closing;
 };
@@ -203,41 +194,59 @@ static void lending_read(Lending *lending) {
         }
 }
 
-/* The jobs that the worker had when it died, as it noted in the ring. The client may have changed that: then jobs of its
- * own run again, or do not. */
-static void lending_adopt_lost(Lending *lending, Executor *executor) {
-        uint32_t last_tag = 0;
+static void lending_adopt_one(Lending *lending, Executor *executor, LeaseTaken job) {
+        Session *session = lending->session;
 
+        if (job.tag <= session->last_tag) {
+                lending_break(lending);
+                return;
+        }
+        session->last_tag = job.tag;
+        if (lease_adopt(&lending->lease, executor, job.prepared, job.tag) < 0)
+                lending_break(lending);
+}
+
+/*
+ * The jobs that the worker had when it died, as it noted in the ring. The client may have changed that: then jobs of its
+ * own run again, or do not.
+ */
+static void lending_adopt_lost(Lending *lending, Executor *executor) {
+        const DirectRing *ring = &lending->ring;
+        Lease *lease = &lending->lease;
+
+        lease->n_taken = __atomic_load_n(&ring->shared->n_taken, __ATOMIC_ACQUIRE);
+        lease->last_tag = __atomic_load_n(&ring->shared->last_tag, __ATOMIC_RELAXED);
         for (uint32_t i = 0; i < DIRECT_RING_ENTRIES; ++i) {
-                const DirectEntry *entry =
-                        direct_ring_entry(&lending->ring, lending->ring.position + i);
+                const DirectEntry *entry = direct_ring_entry(ring, lease->n_taken + i);
                 uint32_t tag = __atomic_load_n(&entry->taken, __ATOMIC_ACQUIRE);
                 uint32_t prepared = __atomic_load_n(&entry->prepared, __ATOMIC_RELAXED);
 
-                if (tag < lending->first_tag || tag <= last_tag)
-                        continue;
-                last_tag = tag;
-                if (!direct_ring_is_done(entry, tag) &&
-                    lease_adopt(&lending->lease, executor, prepared, tag) < 0)
-                        lending_break(lending);
+                if (tag > lending->session->last_tag && tag <= lease->last_tag &&
+                    !direct_ring_is_done(entry, tag))
+                        lending_adopt_one(lending, executor, (LeaseTaken){tag, prepared});
         }
 }
 
-/* Jobs before the first one that is not done are done. Those behind it have ended in no order: the history gets them. */
-static void lending_remember(Lending *lending) {
+/* Jobs before the first one that is not done are done. The history gets those behind it, which ended in no order. */
+static void lending_note_loan(Lending *lending, uint32_t first_tag) {
+        uint32_t n_written = __atomic_load_n(&lending->ring.shared->n_written, __ATOMIC_SEQ_CST);
         Submitter *submitter = &lending->session->submitter;
         const Job *job = TAILQ_FIRST(&submitter->jobs);
-        uint32_t last_tag = lending->session->last_tag;
-        uint32_t first = job ? (uint32_t)job->id : last_tag + 1;
+        History *history = submitter->user->history;
+        uint32_t last_tag, first;
 
-        lending->ranges[lending->n_ranges++ % LENDING_RANGES] =
-                (LendingRange){lending->first_tag, first - 1};
+        lending->ring.position = lending->lease.n_taken;
+        if (n_written - lending->ring.position > DIRECT_RING_ENTRIES)
+                lending_break(lending);
+        last_tag = lending->session->last_tag =
+                MAX(lending->session->last_tag, lending->lease.last_tag);
+        first = job ? (uint32_t)job->id : last_tag + 1;
+        history_add_loan(history, submitter->id, first_tag, first - 1);
         for (uint32_t tag = first; tag <= last_tag && tag - first < DIRECT_RING_ENTRIES; ++tag) {
                 uint64_t id = (uint64_t)submitter->id << 32 | tag;
 
                 if (!job_find(submitter->engine, id))
-                        history_enter(submitter->user->history, id, history_hash(id), NULL)->state =
-                                JOB_DONE;
+                        history_enter(history, id, history_hash(id), NULL)->state = JOB_DONE;
         }
 }
 
@@ -342,16 +351,12 @@ static void lending_go_on(Lending *lending) {
         session_flush_later(session);
 }
 
-static void lending_is_back(Lending *lending, uint32_t n_taken) {
+static void lending_is_back(Lending *lending, uint32_t first_tag) {
         bool was_asked = lending->state == LENDING_RETURNING;
-        Session *session = lending->session;
 
-        TAILQ_REMOVE(&session->clients->lent, lending, link);
+        TAILQ_REMOVE(&lending->session->clients->lent, lending, link);
         direct_ring_lend(&lending->ring, false);
-        lending->ring.position = n_taken;
-        session->last_tag = MAX(session->last_tag,
-                                __atomic_load_n(&lending->ring.shared->last_tag, __ATOMIC_RELAXED));
-        lending_remember(lending);
+        lending_note_loan(lending, first_tag);
         lending_rest(lending);
         if (!was_asked)
                 lending_tell_recall(lending);
@@ -360,16 +365,22 @@ static void lending_is_back(Lending *lending, uint32_t n_taken) {
         lending_go_on(lending);
 }
 
-static void lending_on_returned(Lease *lease, uint32_t n_taken) {
-        lending_is_back(lending_of(lease), n_taken);
+static void lending_on_returned(Lease *lease, Executor *executor, const LeaseTaken *jobs,
+                                size_t n_jobs) {
+        Lending *lending = lending_of(lease);
+        uint32_t first_tag = lending->session->last_tag + 1;
+
+        for (size_t i = 0; i < n_jobs; ++i)
+                lending_adopt_one(lending, executor, jobs[i]);
+        lending_is_back(lending, first_tag);
 }
 
 static void lending_on_lost(Lease *lease, Executor *executor) {
         Lending *lending = lending_of(lease);
+        uint32_t first_tag = lending->session->last_tag + 1;
 
-        lending->ring.position = __atomic_load_n(&lending->ring.shared->n_taken, __ATOMIC_ACQUIRE);
         lending_adopt_lost(lending, executor);
-        lending_is_back(lending, lending->ring.position);
+        lending_is_back(lending, first_tag);
 }
 
 static const LeaseOps lending_lease_ops = {
@@ -443,7 +454,8 @@ void lending_turn(Session *session) {
 
         if (!lending || lending->state != LENDING_BEGUN || !TAILQ_EMPTY(&session->submitter.jobs))
                 return;
-        lending->first_tag = session->last_tag + 1;
+        lending->lease.n_taken = lending->ring.position;
+        lending->lease.last_tag = session->last_tag;
         executor = lease_executor(&lending->lease);
         if (!executor || lease_begin(&lending->lease, executor) < 0) {
                 lending_withdraw(lending);
@@ -505,14 +517,4 @@ bool lending_close_later(Session *session) {
 
 bool lending_is_closing(const Session *session) {
         return session->ring.direct && session->ring.direct->is_closing;
-}
-
-bool lending_did(const Session *session, uint64_t id) {
-        const Lending *lending = session->ring.direct;
-        uint32_t tag = (uint32_t)id;
-
-        for (unsigned i = 0; lending && i < MIN(lending->n_ranges, LENDING_RANGES); ++i)
-                if (tag >= lending->ranges[i].first && tag <= lending->ranges[i].last)
-                        return true;
-        return false;
 }

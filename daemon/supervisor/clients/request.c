@@ -136,11 +136,15 @@ const HistoryEntry *session_find_history(const Session *session, uint64_t id,
 
 /* Done by a lease of a session of this user. */
 static bool session_was_leased(const Session *session, uint64_t id) {
-        const Session *other = session_find(session->clients, (uint32_t)(id >> 32));
+        const User *user;
 
-        return other &&
-               (other->submitter.user == session->submitter.user || session->peer.is_admin) &&
-               lending_did(other, id);
+        if (history_was_leased(session->submitter.user->history, id))
+                return true;
+        if (session->peer.is_admin)
+                for (user = session->engine->users; user; user = user->hh.next)
+                        if (history_was_leased(user->history, id))
+                                return true;
+        return false;
 }
 
 static Failure *session_wait(Session *session, uint32_t serial, uint64_t id) {

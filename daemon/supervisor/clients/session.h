@@ -387,7 +387,5 @@ bool lending_fetch(Session *session);
 bool lending_close_later(Session *session);
 /** lending_is_closing() - lending_close_later() was true. */
 bool lending_is_closing(const Session *session);
-/** lending_did() - a job of that id was done by a lease. */
-bool lending_did(const Session *session, uint64_t id);
 
 #endif

@@ -202,19 +202,14 @@ static Failure *submit_check_kernels(const Submitter *submitter, const Gpuq__V1_
 }
 
 /* Done by a lease, which the history does not have one by one. */
-static bool submit_was_leased(Submitter *submitter, uint64_t id) {
-        const Session *session;
-
-        if (submitter->ops != &session_submitter_ops)
-                return false;
-        session = session_find(session_of(submitter)->clients, (uint32_t)(id >> 32));
-        return session && session->submitter.user == submitter->user && lending_did(session, id);
+static bool submit_was_leased(const Submitter *submitter, uint64_t id) {
+        return history_was_leased(submitter->user->history, id);
 }
 
 static Failure *submit_check_ended(const Submitter *submitter, uint64_t id) {
         const HistoryEntry *entry = history_find(submitter->user->history, id);
 
-        if (!entry && submit_was_leased((Submitter *)submitter, id))
+        if (!entry && submit_was_leased(submitter, id))
                 return NULL;
         if (!entry)
                 return failure_new(FAILURE_DEPENDENCY,

@@ -10,12 +10,19 @@
  * A ring of entries, and buckets that chain them by index. 0 ends a chain, so index i is stored as
  * i + 1. After the ring is allocated, only the texts of failed jobs need memory.
  */
+/* Tags of a session's jobs. */
+typedef struct HistoryLoan {
+        uint32_t session, first, last;
+} HistoryLoan;
+
 struct History {
         HistoryEntry entries[HISTORY_MAX];
         uint16_t next[HISTORY_MAX];
         uint16_t buckets[HISTORY_MAX];
         uint16_t bucket_of[HISTORY_MAX]; /* each entry's, which is not computed again */
         uint32_t n_added;                /* in all */
+        HistoryLoan loans[HISTORY_LOANS];
+        uint32_t n_loans; /* in all */
 };
 
 /* Clients choose half of an id, so which ones meet in a bucket must be a secret of this process. */
@@ -113,4 +120,22 @@ size_t history_longest(const History *history) {
                 longest = MAX(longest, n);
         }
         return longest;
+}
+
+void history_add_loan(History *history, uint32_t session, uint32_t first, uint32_t last) {
+        if (first <= last)
+                history->loans[history->n_loans++ % HISTORY_LOANS] =
+                        (HistoryLoan){session, first, last};
+}
+
+bool history_was_leased(const History *history, uint64_t id) {
+        uint32_t session = (uint32_t)(id >> 32), tag = (uint32_t)id;
+
+        for (uint32_t i = 0; i < MIN(history->n_loans, HISTORY_LOANS); ++i) {
+                const HistoryLoan *loan = &history->loans[i];
+
+                if (loan->session == session && tag >= loan->first && tag <= loan->last)
+                        return true;
+        }
+        return false;
 }

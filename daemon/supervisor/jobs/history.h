@@ -18,6 +18,7 @@
 #include "util/macro.h"
 
 #define HISTORY_MAX      4096u
+#define HISTORY_LOANS    256u
 #define HISTORY_TEXT_MAX 1024u /* bytes of an error's text that are remembered */
 
 typedef struct History History;
@@ -65,6 +66,10 @@ HistoryEntry *history_enter(History *history, uint64_t id, unsigned hash, const 
 void history_add(History *history, const HistoryEntry *entry);
 /** history_find() - Return: the entry until the next add, or NULL when unknown or forgotten. */
 const HistoryEntry *history_find(const History *history, uint64_t id);
+/** history_add_loan() - jobs of a session with tags from @first to @last were done by a lease, unless they have entries. */
+void history_add_loan(History *history, uint32_t session, uint32_t first, uint32_t last);
+/** history_was_leased() - of the last HISTORY_LOANS. */
+bool history_was_leased(const History *history, uint64_t id);
 /**
  * history_of_class() - entries of jobs of a class that ended in one state
  * @entries: at least HISTORY_MAX; valid until the next add

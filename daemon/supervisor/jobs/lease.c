@@ -249,9 +249,12 @@ void lease_drop(Lease *lease) {
         lease_clear(lease);
 }
 
-void lease_returned(Lease *lease, uint32_t n_taken) {
-        (void)lease_take_back(lease);
-        lease->ops->returned(lease, n_taken);
+void lease_returned(Lease *lease, const LeaseTaken *jobs, size_t n_jobs) {
+        Executor *executor = lease_take_back(lease);
+
+        if (executor->slot)
+                slot_wake(executor->slot); /* for a job that must run alone */
+        lease->ops->returned(lease, executor, jobs, n_jobs);
 }
 
 void leases_lost(Executor *executor) {

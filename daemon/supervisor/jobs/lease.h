@@ -37,11 +37,16 @@ typedef struct LeaseTemplate {
         unsigned n_after;
 } LeaseTemplate;
 
+/* A job that the worker has taken. */
+typedef struct LeaseTaken {
+        uint32_t tag, prepared;
+} LeaseTaken;
+
 /* What its owner is told. */
 typedef struct LeaseOps {
-        /** returned() - the worker has taken so many entries, modulo 2^32, and no more. Its jobs were adopted. */
-        void (*returned)(Lease *lease, uint32_t n_taken);
-        /** lost() - the worker has ended without saying that. Adopt what it had. */
+        /** returned() - the worker takes no more, and has these jobs: adopt them. n_taken and last_tag say how far it came. */
+        void (*returned)(Lease *lease, Executor *executor, const LeaseTaken *jobs, size_t n_jobs);
+        /** lost() - the worker has ended without saying that. */
         void (*lost)(Lease *lease, Executor *executor);
 } LeaseOps;
 
@@ -50,6 +55,8 @@ struct Lease {
         const LeaseOps *ops;
         Submitter *submitter;
         int ring_fd, bell_fd; /* for the worker */
+        uint32_t n_taken;     /* entries, modulo 2^32, before it goes out and when it is returned */
+        uint32_t last_tag;    /* likewise of jobs: the next one's is higher */
 
         Executor *executor;      /* while it is out */
         TAILQ_ENTRY(Lease) link; /* executor->leases */
@@ -80,8 +87,8 @@ int lease_adopt(Lease *lease, Executor *executor, uint32_t prepared, uint32_t ta
 
 /** lease_find() - one that the executor has, by its submitter. Return: NULL: it has none. */
 Lease *lease_find(const Executor *executor, uint32_t submitter);
-/** lease_returned() - the executor gave it back, having adopted what it has by lease_adopt(). */
-void lease_returned(Lease *lease, uint32_t n_taken);
+/** lease_returned() - the executor gave it back, and has these jobs, whose tags may not rise as they should. */
+void lease_returned(Lease *lease, const LeaseTaken *jobs, size_t n_jobs);
 /**
  * lease_count() - jobs of one prepared job were done
  * @waited_us, @ran_us: sums

@@ -112,6 +112,11 @@ static bool scheduler_has_room(Lane *lane, Executor *executor) {
                executor->n_inflight < MAX(engine->config->inflight_jobs, 1u);
 }
 
+/* Also of jobs that it takes from direct rings. */
+static bool scheduler_is_empty(const Executor *executor) {
+        return !executor->n_inflight && TAILQ_EMPTY(&executor->leases);
+}
+
 static Job *scheduler_next(Lane *lane, Executor *executor) {
         Job *alone = TAILQ_FIRST(&lane->slot->alone), *job;
         QueueEntry *entry;
@@ -119,7 +124,7 @@ static Job *scheduler_next(Lane *lane, Executor *executor) {
         if (scheduler_runs_alone(executor))
                 return NULL;
         if (alone)
-                return alone->user == lane->user && !executor->n_inflight ? alone : NULL;
+                return alone->user == lane->user && scheduler_is_empty(executor) ? alone : NULL;
         if (!scheduler_has_room(lane, executor))
                 return NULL;
 
@@ -128,7 +133,7 @@ static Job *scheduler_next(Lane *lane, Executor *executor) {
         if (!job || !scheduler_is_suspect(job))
                 return job;
         place_alone(job); /* before all other jobs, once the jobs in flight have ended */
-        return executor->n_inflight ? NULL : job;
+        return scheduler_is_empty(executor) ? job : NULL;
 }
 
 /* ---- start ----------------------------------------------------------------- */

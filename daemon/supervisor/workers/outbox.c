@@ -304,7 +304,8 @@ static int outbox_send_templates(Channel *channel, const Lease *lease) {
         WorkerMessage message = {{
                 .kind = TO_WORKER_LEND,
                 .id = lease->submitter->id,
-                .number = lease_n_jobs(lease),
+                .number = WORKER_TAKEN(lease->n_taken, lease->last_tag),
+                .detail = (uint32_t)MIN(lease_n_jobs(lease), WORKER_DIRECT_JOBS),
         }};
         _cleanup_(freep) uint8_t *data = NULL;
         size_t n_bytes = 0;

@@ -274,17 +274,19 @@ static const char *worker_on_probed(Worker *worker, const WorkerMessage *probed)
 
 static const char *worker_on_returned(Worker *worker, const WorkerMessage *returned) {
         Lease *lease = lease_find(&worker->executor, (uint32_t)returned->head.id);
-        const WorkerReturned *jobs = returned->items;
-        size_t n = returned->head.n_items / sizeof(*jobs);
+        const WorkerTaken *jobs = returned->items;
+        LeaseTaken taken[WORKER_DIRECT_JOBS];
+        size_t n = returned->head.n_items;
 
         if (!lease)
                 return "it returned a direct ring that it does not have";
-        if (returned->head.n_items % sizeof(*jobs) || n > WORKER_RETURNED_MAX)
-                return "it returned a direct ring with a list of a wrong length";
+        if (n > WORKER_DIRECT_JOBS)
+                return "it returned a direct ring with too many jobs";
         for (size_t i = 0; i < n; ++i)
-                if (lease_adopt(lease, &worker->executor, jobs[i].prepared, jobs[i].tag) < 0)
-                        return "it returned a direct ring with a job that cannot be";
-        lease_returned(lease, (uint32_t)returned->head.number);
+                taken[i] = (LeaseTaken){jobs[i].tag, jobs[i].prepared};
+        lease->n_taken = (uint32_t)returned->head.number;
+        lease->last_tag = (uint32_t)(returned->head.number >> 32);
+        lease_returned(lease, taken, n);
         return NULL;
 }
 

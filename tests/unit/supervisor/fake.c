@@ -344,6 +344,20 @@ static void worker_hear(Fake *fake, FakeWorker *worker, const WorkerMessage *mes
                 case TO_WORKER_MODULE_DROP:
                         worker->n_modules_dropped++;
                         break;
+                case TO_WORKER_DIRECT_RING:
+                case TO_WORKER_DIRECT_BELL:
+                        fd = channel_take_fd(worker->channel);
+                        assert_true(fd >= 0 || worker->is_lax);
+                        if (fd >= 0)
+                                close(fd);
+                        break;
+                case TO_WORKER_LEND:
+                        worker->n_lent++;
+                        worker->lent_at = message->head.number;
+                        break;
+                case TO_WORKER_RECALL:
+                        worker->n_recalled++;
+                        break;
                 case TO_WORKER_STOP:
                         worker->is_stopping = true;
                         break;

@@ -42,6 +42,8 @@ typedef struct FakeWorker {
         size_t n_dropped;
         size_t n_modules;
         size_t n_modules_dropped;
+        size_t n_lent, n_recalled; /* direct rings */
+        uint64_t lent_at;          /* WORKER_TAKEN() of the last one lent */
         bool is_stopping;
         bool is_killed;
         bool is_ended;

@@ -151,6 +151,7 @@ def test_jobs_are_known_to_have_ended_when_their_session_is_gone(daemon, direct)
         assert other.run(Job(after=[job_id]).fill(other.counter, 4)).state == pb.DONE
 
 
+@pytest.mark.root
 def test_another_user_gets_the_device(direct, bystander):
     direct.until_lent()
     bystander.check()
@@ -225,6 +226,7 @@ def test_no_answer_to_an_offer(direct, bystander):
     direct.until_lent()
 
 
+@pytest.mark.root
 def test_no_answer_to_a_recall(direct, bystander):
     direct.until_lent()
     bystander.check()
@@ -356,6 +358,7 @@ def test_jobs_are_made_up_that_the_worker_never_had(direct, bystander):
     assert direct.value() == direct.n_fired
 
 
+@pytest.mark.root
 def test_an_entry_that_is_written_while_the_ring_goes_back(direct, bystander):
     """The client has not counted it yet: no worker has it, and whoever reads the ring next takes it once."""
     direct.until_lent()

@@ -36,10 +36,11 @@ struct Executor {
         uint32_t id; /* the worker's */
         int32_t pid; /* of its process; 0: not started yet */
         Engine *engine;
-        Slot *slot;      /* NULL: a probe, or the worker is lost */
-        Device *device;  /* NULL: a probe */
-        bool is_ready;   /* it takes jobs */
-        bool is_express; /* its slot's second one (express.h) */
+        Slot *slot;       /* NULL: a probe, or the worker is lost */
+        Device *device;   /* NULL: a probe */
+        bool is_ready;    /* it takes jobs */
+        bool is_express;  /* its slot's second one (express.h) */
+        bool is_outdated; /* its user has another share of the SMs now: it ends when it is idle */
 
         struct ExecutorJobs inflight; /* oldest first */
         uint32_t n_inflight;

@@ -144,7 +144,7 @@ static void workers_check_backstop(Worker *worker, uint64_t now_ns) {
 }
 
 static void workers_check_idle(Worker *worker, uint64_t now_ns) {
-        const Executor *executor = &worker->executor;
+        Executor *executor = &worker->executor;
         uint64_t idle_ns = executor->engine->config->worker_idle_s * 1000000000ull;
 
         if (executor->is_express && executor->slot)
@@ -156,7 +156,9 @@ static void workers_check_idle(Worker *worker, uint64_t now_ns) {
                 idle_ns = 0;
 
         /* Its user has another share of the SMs now, which only a new context can have. */
-        if (executor->slot && !sms_are_equal(worker->sms, slot_sms(executor->slot)))
+        executor->is_outdated =
+                executor->slot && !sms_are_equal(worker->sms, slot_sms(executor->slot));
+        if (executor->is_outdated)
                 idle_ns = 0;
 
         if (provision_is_idle(executor) && now_ns - executor->idle_ns > idle_ns)

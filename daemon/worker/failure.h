@@ -18,9 +18,10 @@
 
 enum {
         _FAILURE_E_SUCCESS,
-        FAILURE_E_SET,   /* the failure says why; no other job is affected */
-        FAILURE_E_FAULT, /* the failure says why; the context is unusable */
-        FAILURE_E_WAIT,  /* not now: call again when something in flight has ended */
+        FAILURE_E_SET,        /* the failure says why; no other job is affected */
+        FAILURE_E_FAULT,      /* the failure says why; the context is unusable */
+        FAILURE_E_WAIT,       /* not now: call again when something in flight has ended */
+        FAILURE_E_WAIT_ALONE, /* likewise, and others need not wait */
 };
 
 typedef struct Failure {

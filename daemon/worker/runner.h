@@ -39,9 +39,11 @@ typedef struct Runner {
         struct JobList ready;    /* waiting jobs that are ready, except those in an open batch */
         struct JobList put_back; /* ready jobs that could not be issued in this turn */
         uint64_t again_ns;       /* when they may be issued; 0: when something has ended */
-        struct JobList refused;  /* they end after their predecessors */
-        uint64_t n_direct;       /* jobs taken from direct rings, ever */
-        size_t n_fresh;          /* became ready since the last turn */
+        uint64_t
+                library_ns; /* when what starts a library lets no more jobs go first; 0: nothing does */
+        struct JobList refused; /* they end after their predecessors */
+        uint64_t n_direct;      /* jobs taken from direct rings, ever */
+        size_t n_fresh;         /* became ready since the last turn */
         Forming forming;
         struct BatchList batches; /* in flight */
         Batch *alone;             /* in flight, and nothing may run beside it */

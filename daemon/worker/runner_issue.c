@@ -10,6 +10,8 @@
 
 /* A batch waits this long for scratch that others hold, before it takes its own from the pool. */
 #define RUNNER_SCRATCH_NS (10 * QUIET_NS)
+/* A job that starts a library waits this long for others, before they wait for it. */
+#define RUNNER_LIBRARY_NS UINT64_C(100000000)
 
 /* ---- behind what is in flight ------------------------------------------------------------ */
 
@@ -235,16 +237,38 @@ static int runner_place(Runner *runner, Job *job, uint64_t now_ns) {
         return batch ? runner_issue(runner, batch, now_ns) : 0;
 }
 
-/* A job whose kernel prints runs when nothing else does, and what may wait for running kernels starts then. */
-static int runner_make_room(Runner *runner, const Job *job, uint64_t now_ns) {
-        int r;
+/* What was formed goes first. Return: FAILURE_E_WAIT: the job, and those behind it, wait until nothing runs. */
+static int runner_drain(Runner *runner, Job *job, uint64_t now_ns) {
+        int r = runner_issue_formed(runner, now_ns, true);
 
-        if (!job->program->has_printf && !job->program->has_new_library)
+        if (r == 0 && runner->streams->n_busy == 0)
                 return 0;
-        r = runner_issue_formed(runner, now_ns, true);
-        if (r)
-                return r;
-        return runner->streams->n_busy > 0 ? FAILURE_E_WAIT : 0;
+        TAILQ_INSERT_HEAD(&runner->ready, job, queue);
+        return r ? r : FAILURE_E_WAIT;
+}
+
+/* Its library may wait for running kernels, so it starts when nothing runs. It lets others go first, but not for ever. */
+static int runner_await_library(Runner *runner, Job *job, uint64_t now_ns) {
+        if (runner->library_ns == 0)
+                runner->library_ns = now_ns + RUNNER_LIBRARY_NS;
+        if (now_ns >= runner->library_ns)
+                return runner_drain(runner, job, now_ns);
+        TAILQ_INSERT_TAIL(&runner->put_back, job, queue);
+        runner->again_ns = runner->again_ns > 0 ? MIN(runner->again_ns, runner->library_ns)
+                                                : runner->library_ns;
+        return FAILURE_E_WAIT_ALONE;
+}
+
+/* A job whose kernel prints runs when nothing else does. */
+static int runner_make_room(Runner *runner, Job *job, uint64_t now_ns) {
+        if (job->program->has_printf)
+                return runner_drain(runner, job, now_ns);
+        if (!job->program->has_new_library)
+                return 0;
+        if (runner->streams->n_busy > 0)
+                return runner_await_library(runner, job, now_ns);
+        runner->library_ns = 0;
+        return 0;
 }
 
 static int runner_check(Runner *runner, Job *job, uint64_t now_ns) {
@@ -254,10 +278,8 @@ static int runner_check(Runner *runner, Job *job, uint64_t now_ns) {
         r = job_check(job, &runner->programs);
         if (r != FAILURE_E_WAIT)
                 return r;
-
-        TAILQ_INSERT_HEAD(&runner->ready, job, queue);
-        r = runner_issue_formed(runner, now_ns, true);
-        return r ? r : FAILURE_E_WAIT;
+        r = runner_await_library(runner, job, now_ns);
+        return r ? r : runner_check(runner, job, now_ns);
 }
 
 /* Likewise. */
@@ -266,6 +288,8 @@ static int runner_try(Runner *runner, Job *job, uint64_t now_ns) {
 
         if (!job->program)
                 r = runner_check(runner, job, now_ns);
+        if (r == FAILURE_E_WAIT_ALONE)
+                return 0;
         if (r == FAILURE_E_FAULT || r == FAILURE_E_WAIT)
                 return r;
         if (r < 0)
@@ -280,8 +304,8 @@ static int runner_try(Runner *runner, Job *job, uint64_t now_ns) {
                 return 0;
         }
         r = runner_make_room(runner, job, now_ns);
-        if (r == FAILURE_E_WAIT)
-                TAILQ_INSERT_HEAD(&runner->ready, job, queue);
+        if (r == FAILURE_E_WAIT_ALONE)
+                return 0;
         if (r)
                 return r;
         return runner_place(runner, job, now_ns);

@@ -79,7 +79,10 @@ def test_jobs_in_the_ring_are_done(direct):
     direct.until_lent()
     assert direct.get(IS_LENT) == 1
     for _ in range(2 * N_ENTRIES):
-        direct.wait_done(direct.write())
+        entry = direct.write()
+        if not direct.get(IS_LENT):  # the machine was so busy that a job took long
+            break
+        direct.wait_end(entry)
     direct.end()
     assert direct.value() == direct.n_fired
 

@@ -44,7 +44,18 @@ void directs_init(Directs *directs, Runner *runner, Outbox *outbox, uv_loop_t *l
 
 /* ---- reports --------------------------------------------------------------------------- */
 
-static size_t direct_fill_report(Direct *direct, WorkerLent *lent) {
+/* The device's time for one of all jobs that were done since the last report. */
+static uint64_t directs_each_ns(const Directs *directs) {
+        uint64_t n_done = 0;
+        const Direct *direct;
+
+        LIST_FOREACH (direct, &directs->lent, link)
+                for (size_t i = 0; i < direct->n_templates; ++i)
+                        n_done += direct->templates[i].n_done;
+        return directs->busy_ns / MAX(n_done, 1u);
+}
+
+static size_t direct_fill_report(Direct *direct, uint64_t each_ns, WorkerLent *lent) {
         size_t n = 0;
 
         for (size_t i = 0; i < direct->n_templates; ++i) {
@@ -58,6 +69,7 @@ static size_t direct_fill_report(Direct *direct, WorkerLent *lent) {
                         .n_done = template->n_done,
                         .waited_us = template->waited_us,
                         .ran_us = template->ran_us,
+                        .busy_ns = template->n_done * each_ns,
                 };
                 template->n_done = 0;
                 template->waited_us = template->ran_us = 0;
@@ -65,14 +77,15 @@ static size_t direct_fill_report(Direct *direct, WorkerLent *lent) {
         return n;
 }
 
-static int direct_report(Direct *direct) {
+/* The first report has all of the time, which the user pays for. */
+static int direct_report(Direct *direct, uint64_t each_ns) {
         Directs *directs = direct->directs;
         WorkerLent lent[WORKER_TEMPLATES_MAX];
         WorkerMessage message = {
                 {.kind = FROM_WORKER_LENT, .number = directs->busy_ns},
                 .items = lent,
         };
-        size_t n = direct_fill_report(direct, lent);
+        size_t n = direct_fill_report(direct, each_ns, lent);
 
         if (!n)
                 return 0;
@@ -83,10 +96,11 @@ static int direct_report(Direct *direct) {
 
 static void directs_on_timer(uv_timer_t *timer) {
         Directs *directs = timer->data;
+        uint64_t each_ns = directs_each_ns(directs);
         Direct *direct;
 
         LIST_FOREACH (direct, &directs->lent, link)
-                if (direct_report(direct))
+                if (direct_report(direct, each_ns))
                         directs->has_failed = true;
 }
 
@@ -158,7 +172,7 @@ static int direct_give_back(Direct *direct) {
 
         message.head.n_items = direct_release_all(direct, taken);
         directs->n_in_flight -= direct->n_in_flight;
-        r = direct_report(direct);
+        r = direct_report(direct, directs_each_ns(directs));
         if (r == 0)
                 r = outbox_send(directs->outbox, &message, -1);
         direct_free(direct);

@@ -126,6 +126,7 @@ typedef struct WorkerLent {
         uint64_t n_done;
         uint64_t waited_us;
         uint64_t ran_us;
+        uint64_t busy_ns; /* their part of the time in which jobs of direct rings were in flight */
 } WorkerLent;
 
 /* A job from a direct ring. */

@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.cpu, pytest.mark.timeout(600), pytest.mark.skipif(REAS
 
 HOLDER = pathlib.Path(__file__).with_name("holder.py")
 OTHER = 1  # the device that is drained
-SCALE = "cd /home/work && gpuq run {options} builtin:scale_f32 f32:2 in:x.npy out:{name}.npy:f4:64 u64:64"
-SAVE = "import gpuq, numpy; numpy.save('/home/work/x.npy', numpy.arange(64, dtype=numpy.float32))"
+SCALE = "cd /home/upgrade && gpuq run {options} builtin:scale_f32 f32:2 in:x.npy out:{name}.npy:f4:64 u64:64"
+SAVE = "import gpuq, numpy; numpy.save('/home/upgrade/x.npy', numpy.arange(64, dtype=numpy.float32))"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def older():
         apt(machine, "update")
         install(machine, FROM)
         use_cpu(machine, "\\ncpu_devices = 2")
-        machine.run("install", "-d", "-o", str(USERS[0]), "/home/work")
+        machine.run("install", "-d", "-o", str(USERS[0]), "/home/upgrade")
         machine.run("python3", "-c", SAVE)
         yield machine
 
@@ -42,7 +42,7 @@ def scale(machine, name, options=""):
 
 
 def is_scaled(machine, name):
-    code = f"import numpy; print((numpy.load('/home/work/{name}.npy') == 2 * numpy.load('/home/work/x.npy')).all())"
+    code = f"import numpy; print((numpy.load('/home/upgrade/{name}.npy') == 2 * numpy.load('/home/upgrade/x.npy')).all())"
     return machine.run("python3", "-c", code) == "True\n"
 
 

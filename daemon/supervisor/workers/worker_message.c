@@ -290,18 +290,9 @@ static const char *worker_on_returned(Worker *worker, const WorkerMessage *retur
         return NULL;
 }
 
-static uint64_t worker_count_lent(const WorkerLent *lent, size_t n) {
-        uint64_t n_done = 0;
-
-        for (size_t i = 0; i < n; ++i)
-                n_done += MIN(lent[i].n_done, UINT32_MAX);
-        return MAX(n_done, 1u);
-}
-
 static const char *worker_on_lent(Worker *worker, const WorkerMessage *message) {
         const WorkerLent *lent = message->items;
         size_t n = message->head.n_items / sizeof(*lent);
-        uint64_t busy_ns = message->head.number / worker_count_lent(lent, n);
         Lease *lease;
 
         if (message->head.n_items % sizeof(*lent))
@@ -312,7 +303,7 @@ static const char *worker_on_lent(Worker *worker, const WorkerMessage *message) 
                 lease = lease_find(&worker->executor, lent[i].session);
                 if (!lease || !lent[i].n_done || lent[i].n_done > UINT32_MAX ||
                     !lease_count(lease, lent[i].prepared, lent[i].n_done, lent[i].waited_us,
-                                 lent[i].ran_us, busy_ns))
+                                 lent[i].ran_us, lent[i].busy_ns / lent[i].n_done))
                         return "it counted jobs of a direct ring that it does not have";
                 worker->n_jobs += lent[i].n_done;
         }

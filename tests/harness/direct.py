@@ -204,7 +204,7 @@ class DirectClient(Client):
         self.shutter, self.waited = self.device_arena(4), self.device_arena(4)
         self.open()
         self.waiting = self.prepare(Job().launch(self.module, "wait", [In(self.shutter), InOut(self.waited)]))
-        for _ in range(8):
+        for _ in range(32):  # so that it is known to be short, even where the first one took a second
             self.wait(self.fire(prepared=self.waiting))
 
     def _set_shutter(self, value):

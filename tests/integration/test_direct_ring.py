@@ -8,7 +8,7 @@ import pytest
 
 from harness import processes
 from harness.client import Job, Refused
-from harness.direct import IS_DONE, IS_LENT, LAST_TAG, N_ENTRIES, N_TAKEN, N_WRITTEN, PREPARED, TAG, DirectClient
+from harness.direct import IS_DONE, IS_LENT, LAST_TAG, N, N_ENTRIES, N_TAKEN, N_WRITTEN, PREPARED, TAG, DirectClient
 from harness.messages import pb
 from harness.patience import until
 
@@ -110,6 +110,19 @@ def test_jobs_in_flight_are_known_when_the_ring_is_back(direct):
     assert {direct.job_id(entry) for entry in [held, *behind]} == set(direct.queue())
     direct.open()
     assert [direct.wait_end(entry) for entry in [held, *behind]] == [pb.DONE] * 4
+
+
+def test_a_prepared_job_that_is_not_known_to_be_short_is_no_obstacle(direct):
+    """Others are lent. When it is fired, its worker gives the ring back, and the daemon runs it, after those before it."""
+    never_fired = direct.prepare(Job().copy(direct.copied, direct.counter, 4 * N, direction=pb.OUT))
+    direct.until_lent()
+    before = direct.write()
+    unknown = direct.write(prepared=never_fired)
+    behind = direct.write()
+    assert [direct.wait_end(entry) for entry in (before, unknown, behind)] == [pb.DONE] * 3
+    assert direct.is_known(unknown)
+    direct.end()
+    assert direct.value() == direct.n_fired
 
 
 def test_what_is_written_before_earlier_jobs_have_ended_waits(direct):

@@ -252,18 +252,17 @@ static void lending_note_loan(Lending *lending, uint32_t first_tag) {
 
 /* ---- offering ---------------------------------------------------------------- */
 
-static bool lending_add_templates(Lending *lending) {
+/* Those that are not leased are no obstacle: the worker gives the ring back when one is fired. */
+static void lending_add_templates(Lending *lending) {
         Session *session = lending->session;
-        Prepared *prepared;
+        const Prepared *prepared;
 
         if (HASH_COUNT(session->prepared) > LEASE_TEMPLATES_MAX)
-                return false;
+                return;
         for (prepared = session->prepared; prepared; prepared = prepared->hh.next) {
                 serving_pay(&session->serving, 1);
-                if (!session_lease_prepared(session, prepared, &lending->lease))
-                        return false;
+                (void)session_lease_prepared(session, prepared, &lending->lease);
         }
-        return true;
 }
 
 /* After a loan that was short, or an offer that came to nothing, the next one comes later. */
@@ -283,8 +282,10 @@ static void lending_rest(Lending *lending) {
 static void lending_offer(Lending *lending) {
         const Executor *executor = NULL;
 
-        if (lease_is_possible(&lending->session->submitter) && lending_add_templates(lending))
+        if (lease_is_possible(&lending->session->submitter)) {
+                lending_add_templates(lending);
                 executor = lease_executor(&lending->lease);
+        }
         if (!executor) {
                 lending_rest(lending);
                 return;

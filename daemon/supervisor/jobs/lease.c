@@ -51,17 +51,54 @@ static bool lease_takes(const JobSpec *spec) {
         return true;
 }
 
+/* Return: NULL: it has none yet, or the job's memory does not say which device it would be. */
+static const Executor *lease_worker_of(const Submitter *submitter, const Job *job) {
+        Engine *engine = submitter->engine;
+        const Slot *slot = NULL;
+
+        if (job->work.device >= 0)
+                slot = slot_find(engine, submitter->user, &engine->devices[job->work.device]);
+        else if (engine->n_devices == 1)
+                slot = slot_find(engine, submitter->user, &engine->devices[0]);
+        return slot ? slot->executor : NULL;
+}
+
+static bool lease_is_short(const Job *job) {
+        uint64_t expected_ns = duration_expected(job->user->duration, job->cost.class);
+
+        return duration_is_known(expected_ns) && expected_ns <= LEASE_SHORT_NS;
+}
+
+static bool lease_has_modules(const Job *job, const Executor *executor) {
+        for (size_t i = 0; i < job->work.n_kernels; ++i) {
+                const Instance *instance =
+                        module_find_instance(job->work.kernels[i].module, executor);
+
+                if (!instance || instance->state != INSTANCE_READY)
+                        return false;
+        }
+        return true;
+}
+
 bool lease_add(Lease *lease, uint32_t prepared, const JobSpec *spec) {
         LeaseTemplate *template = &lease->templates[lease->n_templates];
         Submitter *submitter = lease->submitter;
+        const Executor *executor;
+        Job *job;
 
         if (lease->n_templates == LEASE_TEMPLATES_MAX || !lease_takes(spec))
                 return false;
-        *template = (LeaseTemplate){
-                .prepared = prepared, .texts = spec->texts, .n_moved = spec->n_moved};
-        if (job_new(submitter->engine, spec, submitter->user, &template->job) < 0)
+        if (job_new(submitter->engine, spec, submitter->user, &job) < 0)
                 return false;
-        template->job->work.slurm_job = submitter->slurm_job;
+        executor = lease_worker_of(submitter, job);
+        if (!lease_is_short(job) || (executor && !lease_has_modules(job, executor))) {
+                job_free(job);
+                return false;
+        }
+
+        job->work.slurm_job = submitter->slurm_job;
+        *template = (LeaseTemplate){
+                .job = job, .prepared = prepared, .texts = spec->texts, .n_moved = spec->n_moved};
         lease->n_templates++;
         lease_order(lease, template);
         return true;
@@ -137,23 +174,6 @@ static Device *lease_device(const Lease *lease) {
                 return &engine->devices[wanted];
         /* Of several devices the least busy one is chosen for each job. */
         return engine->n_devices == 1 ? &engine->devices[0] : NULL;
-}
-
-static bool lease_is_short(const Job *job) {
-        uint64_t expected_ns = duration_expected(job->user->duration, job->cost.class);
-
-        return duration_is_known(expected_ns) && expected_ns <= LEASE_SHORT_NS;
-}
-
-static bool lease_has_modules(const Job *job, const Executor *executor) {
-        for (size_t i = 0; i < job->work.n_kernels; ++i) {
-                const Instance *instance =
-                        module_find_instance(job->work.kernels[i].module, executor);
-
-                if (!instance || instance->state != INSTANCE_READY)
-                        return false;
-        }
-        return true;
 }
 
 bool lease_is_possible(const Submitter *submitter) {

@@ -66,7 +66,11 @@ struct Lease {
         uint64_t recalled_ns; /* 0: it was not */
 };
 
-/** lease_add() - a template of the prepared job that @spec describes. Return: false: such a job is not leased. */
+/**
+ * lease_add() - a template of the prepared job that @spec describes
+ *
+ * Return: false: such a job is not leased now. The worker returns the lease when it comes to one.
+ */
 bool lease_add(Lease *lease, uint32_t prepared, const JobSpec *spec);
 /** lease_clear() - it has no templates any more; not while it is out. */
 void lease_clear(Lease *lease);

@@ -306,6 +306,17 @@ static void only_so_many_jobs_have_templates(void **state) {
         scene_free(scene);
 }
 
+static void jobs_that_are_not_known_to_be_short_have_none(void **state) {
+        Scene *scene = scene_new();
+
+        learn(scene, 4 * LEASE_SHORT_NS);
+        assert_false(add(scene, 1));
+        assert_int_equal(scene->lease.n_templates, 1);
+        learn(scene, SHORT_NS);
+        assert_true(add(scene, 1));
+        scene_free(scene);
+}
+
 static void jobs_with_variables_have_none(void **state) {
         Scene *scene = scene_new();
         const Job *job = scene->lease.templates[0].job;
@@ -508,6 +519,7 @@ int main(void) {
                 cmocka_unit_test(not_for_a_user_over_a_limit_or_whose_kernel_faulted),
                 cmocka_unit_test(not_if_it_is_not_used),
                 cmocka_unit_test(only_so_many_jobs_have_templates),
+                cmocka_unit_test(jobs_that_are_not_known_to_be_short_have_none),
                 cmocka_unit_test(jobs_with_variables_have_none),
                 cmocka_unit_test(jobs_whose_buffers_overlap_name_each_other),
                 cmocka_unit_test(the_worker_is_told_how_far_the_ring_was_read),

@@ -306,7 +306,7 @@ static bool lending_is_plain(const Gpuq__V1__Fires *fires) {
 void lending_note_fires(Session *session, const Gpuq__V1__Fires *fires) {
         Lending *lending = session->ring.direct;
 
-        if (!lending || lending->state != LENDING_IDLE)
+        if (lending->state != LENDING_IDLE)
                 return;
         lending->n_fires =
                 lending_is_plain(fires) ? lending->n_fires + (unsigned)fires->n_fires : 0;
@@ -446,7 +446,7 @@ const char *lending_end(Session *session) {
 bool lending_waits(const Session *session) {
         const Lending *lending = session->ring.direct;
 
-        return lending && lending->state == LENDING_RETURNING && !lending->has_begun;
+        return lending->state == LENDING_RETURNING && !lending->has_begun;
 }
 
 void lending_turn(Session *session) {

@@ -169,16 +169,12 @@ static Failure *prepared_set_values(Gpuq__V1__Job *job, const Gpuq__V1__Fire *fi
 
 Failure *prepared_job(const Prepared *prepared, const Gpuq__V1__Fire *fire,
                       Gpuq__V1__Job *ret_job) {
-        Gpuq__V1__Job job = *prepared->job;
         Failure *failure;
 
-        job.tag = fire->tag;
-        job.word_arena = fire->word_arena;
-        job.word_offset = fire->word_offset;
-        failure = prepared_set_slices(&job, fire);
-        if (!failure)
-                failure = prepared_set_values(&job, fire);
-        if (!failure)
-                *ret_job = job;
-        return failure;
+        *ret_job = *prepared->job;
+        ret_job->tag = fire->tag;
+        ret_job->word_arena = fire->word_arena;
+        ret_job->word_offset = fire->word_offset;
+        failure = prepared_set_slices(ret_job, fire);
+        return failure ? failure : prepared_set_values(ret_job, fire);
 }

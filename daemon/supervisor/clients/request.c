@@ -201,7 +201,7 @@ static const char *session_on_fires(Session *session, uint32_t serial,
                                     const Gpuq__V1__Request *request) {
         const char *problem = session_fire(session, request->fires);
 
-        if (!problem)
+        if (!problem && session->ring.direct)
                 lending_note_fires(session, request->fires);
         return problem;
 }

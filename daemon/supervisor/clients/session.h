@@ -194,7 +194,7 @@ bool lending_waits(const Session *session); /* below */
 
 /** session_is_busy() - its other requests wait: it cancels all jobs, asked for too many reports, or its direct ring is on its way back. */
 static inline bool session_is_busy(const Session *session) {
-        return session->unfinished.cancel || lending_waits(session) ||
+        return session->unfinished.cancel || (session->ring.direct && lending_waits(session)) ||
                session->reports.n_asks >= SESSION_REPORTS_MAX;
 }
 
@@ -364,7 +364,7 @@ void lending_free(Session *session);
 /** lending_can() - whether sessions may have rings. */
 bool lending_can(const Session *session);
 
-/** lending_note_fires() - the session fired prepared jobs by a message: offer it the ring if it is time. */
+/** lending_note_fires() - the session, which has a ring, fired prepared jobs by a message: offer it the ring if it is time. */
 void lending_note_fires(Session *session, const Gpuq__V1__Fires *fires);
 /** lending_note_request() - it sent a request, maybe to fire jobs. Return: NULL, or the protocol error. */
 const char *lending_note_request(Session *session, bool is_fire);
@@ -372,7 +372,7 @@ const char *lending_note_request(Session *session, bool is_fire);
 const char *lending_begin(Session *session);
 /** lending_end() - the client does not use it any more. Return: NULL, or the protocol error. */
 const char *lending_end(Session *session);
-/** lending_waits() - its other requests wait until the worker has given the ring back. */
+/** lending_waits() - it has a ring, and its other requests wait until the worker has given the ring back. */
 bool lending_waits(const Session *session);
 /** lending_turn() - at the end of a turn: its earlier jobs may have ended. */
 void lending_turn(Session *session);

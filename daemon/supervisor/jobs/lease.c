@@ -99,6 +99,8 @@ bool lease_add(Lease *lease, uint32_t prepared, const JobSpec *spec) {
         job->work.slurm_job = submitter->slurm_job;
         *template = (LeaseTemplate){
                 .job = job, .prepared = prepared, .texts = spec->texts, .n_moved = spec->n_moved};
+        lease->priority =
+                lease->n_templates ? MIN(lease->priority, spec->priority) : spec->priority;
         lease->n_templates++;
         lease_order(lease, template);
         return true;
@@ -156,6 +158,13 @@ static bool lease_suits(const Executor *executor, const User *user) {
                lease_suits_user(user, engine_now(engine)) && lease_is_lone(slot);
 }
 
+/* A job of its user that waits there is to run before its own. */
+static bool lease_is_overtaken(const Lease *lease, const Executor *executor) {
+        const Lane *lane = lease->submitter->user->lanes[executor->device->index];
+
+        return lane->queue.n_entries && queue_priority(&lane->queue) > lease->priority;
+}
+
 /* Return: the device of its templates' memory, or the only one; NULL: they differ, or there are several. */
 static Device *lease_device(const Lease *lease) {
         Engine *engine = lease->submitter->engine;
@@ -206,7 +215,8 @@ Executor *lease_executor(const Lease *lease) {
                 device ? slot_find(lease->submitter->engine, lease->submitter->user, device) : NULL;
         Executor *executor = slot ? slot->executor : NULL;
 
-        if (!executor || !lease->n_templates || !lease_suits(executor, lease->submitter->user))
+        if (!executor || !lease->n_templates || !lease_suits(executor, lease->submitter->user) ||
+            lease_is_overtaken(lease, executor))
                 return NULL;
         for (unsigned i = 0; i < lease->n_templates; ++i)
                 if (!lease_is_short(lease->templates[i].job) ||
@@ -295,6 +305,7 @@ Lease *lease_find(const Executor *executor, uint32_t submitter) {
 
 bool lease_holds(const Lease *lease) {
         return lease_suits(lease->executor, lease->submitter->user) &&
+               !lease_is_overtaken(lease, lease->executor) &&
                engine_now(lease->submitter->engine) - lease->used_ns <= LEASE_IDLE_NS;
 }
 

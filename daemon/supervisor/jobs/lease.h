@@ -7,7 +7,8 @@
  *
  * A submitter whose prepared jobs a worker takes by itself, from a direct ring (proto/direct_ring.h). The worker gets a
  * template of each, which keeps arenas and modules alive, and reports sums of what it did. That is so only while nothing
- * has to be decided: the device has no work of other domains, the worker no long job, and the submitter no other job.
+ * has to be decided: the device has no work of other domains, the worker no long job, the user no job of a higher
+ * priority that waits, and the submitter no other job.
  *
  * When the lease is recalled, the worker stops taking jobs. Those that it has taken and that are not done become
  * ordinary RUNNING jobs, by lease_adopt(), and from then on all is as without a lease.
@@ -62,6 +63,7 @@ struct Lease {
         TAILQ_ENTRY(Lease) link; /* executor->leases */
         LeaseTemplate templates[LEASE_TEMPLATES_MAX];
         unsigned n_templates;
+        int priority;         /* the lowest of its templates */
         uint64_t used_ns;     /* a job of it was done, or it began */
         uint64_t recalled_ns; /* 0: it was not */
 };

@@ -66,6 +66,10 @@ static QueueBand *queue_band(Queue *queue, int priority) {
         return band;
 }
 
+int queue_priority(const Queue *queue) {
+        return TAILQ_FIRST(&queue->bands)->priority;
+}
+
 static void queue_drop_band(Queue *queue, QueueBand *band) {
         if (!TAILQ_EMPTY(&band->turns))
                 return;

@@ -52,6 +52,8 @@ void queue_init(Queue *queue);
  * Return: 0, or -ENOMEM.
  */
 int queue_push(Queue *queue, QueueEntry *entry);
+/** queue_priority() - the highest one of its entries; not of an empty queue. */
+int queue_priority(const Queue *queue);
 /** queue_pick() - the first entry in turn that fits; it stays in the queue. Return: the entry, or NULL. */
 QueueEntry *queue_pick(Queue *queue, QueueFits fits, void *userdata);
 /**

@@ -122,12 +122,12 @@ static void run_one(FakeClient *client, size_t worker, FakeJob job) {
 }
 
 /* Its worker is there, and has the module. What is in host memory may be half written when a worker dies. */
-static Scene *scene_with(Gpuq__V1__Place place, bool repeatable) {
+static Scene *scene_with(Gpuq__V1__Place place, bool repeatable, char **settings) {
         Scene *scene = calloc(1, sizeof(*scene));
         Session *session;
 
         assert_non_null(scene);
-        scene->fake = fake_new(1, NULL);
+        scene->fake = fake_new(1, settings);
         scene->client = fake_client(scene->fake, FAKE_UID);
         fake_module(scene->client);
         scene->arena = fake_arena(scene->client, place, 4096);
@@ -145,7 +145,7 @@ static Scene *scene_with(Gpuq__V1__Place place, bool repeatable) {
 }
 
 static Scene *scene_new(void) {
-        return scene_with(GPUQ__V1__PLACE__HOST, false);
+        return scene_with(GPUQ__V1__PLACE__HOST, false, NULL);
 }
 
 static void scene_free(Scene *scene) {
@@ -245,6 +245,26 @@ static void not_on_a_device_that_takes_no_jobs(void **state) {
         assert_null(lease_executor(&scene->lease));
         (void)health_release(health);
         assert_true(lease_holds(&scene->lease));
+        scene_free(scene);
+}
+
+/* Two more than its worker takes at once: those wait. */
+static void not_while_a_job_of_higher_priority_waits(void **state) {
+        Scene *scene = scene_with(GPUQ__V1__PLACE__HOST, false,
+                                  (char *[]){"inflight_jobs=1", "inflight_ms=1000", NULL});
+        FakeClient *same = fake_client(scene->fake, FAKE_UID);
+        FakeWorker *worker = lend(scene);
+        uint64_t ids[3];
+
+        fake_module(same);
+        for (size_t i = 0; i < 3; ++i)
+                ids[i] = fake_submit(same, (FakeJob){.priority = i == 2});
+        fake_turn(scene->fake);
+        assert_false(lease_holds(&scene->lease));
+        fake_end(worker, ids[0], 0);
+        fake_expect_end(same, ids[0], DONE, 0, NULL);
+        assert_true(lease_holds(&scene->lease)); /* one of the same priority waits */
+        fake_client_close(same);
         scene_free(scene);
 }
 
@@ -428,7 +448,7 @@ static void jobs_of_a_worker_that_was_lost_are_judged(void **state) {
 }
 
 static void those_that_may_be_repeated_are(void **state) {
-        Scene *scene = scene_with(GPUQ__V1__PLACE__DEVICE, true);
+        Scene *scene = scene_with(GPUQ__V1__PLACE__DEVICE, true, NULL);
 
         prepare(scene->client, scene->arena, 1024, true);
         assert_true(add(scene, 2));
@@ -515,6 +535,7 @@ int main(void) {
                 cmocka_unit_test(not_while_another_user_has_work_there),
                 cmocka_unit_test(not_while_its_user_has_a_long_job_there),
                 cmocka_unit_test(not_on_a_device_that_takes_no_jobs),
+                cmocka_unit_test(not_while_a_job_of_higher_priority_waits),
                 cmocka_unit_test(not_while_somebody_traces),
                 cmocka_unit_test(not_for_a_user_over_a_limit_or_whose_kernel_faulted),
                 cmocka_unit_test(not_if_it_is_not_used),

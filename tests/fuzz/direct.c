@@ -20,14 +20,15 @@
 #include "worker/report.h"
 #include "worker/worker.h"
 
-#define PLAY_STEPS_MAX 200u
-#define PLAY_OWNERS    3u
-#define PLAY_ARENAS    3u
-#define PLAY_PARTS     4u  /* of memory, of which templates have some */
-#define PLAY_FIRES_MAX 48u /* in one step */
-#define PLAY_DRAIN_MAX 5000u
-#define PREPARED_FIRST 10u
-#define MODULE         5u
+#define PLAY_STEPS_MAX  200u
+#define PLAY_OWNERS     3u
+#define PLAY_ARENAS     3u
+#define PLAY_PARTS      4u  /* of memory, of which templates have some */
+#define PLAY_FIRES_MAX  48u /* in one step */
+#define PLAY_BEFORE_MAX (PLAY_STEPS_MAX + WORKER_DIRECT_JOBS) /* jobs that are known at once */
+#define PLAY_DRAIN_MAX  5000u
+#define PREPARED_FIRST  10u
+#define MODULE          5u
 
 /* A prepared job. */
 typedef struct Shape {
@@ -452,9 +453,10 @@ static void play_check_word(const Owner *owner, size_t at, uint32_t word) {
         size_t in_entry = at % sizeof(DirectEntry);
 
         if (at < offsetof(DirectShared, entries)) {
-                must(at == offsetof(DirectShared, client_sleeps) ? word == 0
-                     : at >= offsetof(DirectShared, n_taken) &&
-                             at <= offsetof(DirectShared, reader_sleeps));
+                must(at == offsetof(DirectShared, client_sleeps)
+                             ? word == 0
+                             : at >= offsetof(DirectShared, n_taken) &&
+                                       at <= offsetof(DirectShared, reader_sleeps));
                 return;
         }
         must(in_entry != offsetof(DirectEntry, tag) && in_entry != offsetof(DirectEntry, prepared));
@@ -610,7 +612,7 @@ static void play_recall(void) {
 /* One that came by a message, while the ring is not lent. */
 static void play_ordinary(void) {
         Owner *owner = play_owner();
-        uint64_t data[256], after[100];
+        uint64_t data[PLAY_BEFORE_MAX + 64], after[PLAY_BEFORE_MAX];
         uint32_t n_after = 0;
         Had *had, *other;
         uint8_t *end;
@@ -620,8 +622,10 @@ static void play_ordinary(void) {
         had = had_add(owner, ++owner->last_tag, input_u8(&play.input) % owner->n_shapes);
         had->is_known = true;
         for (other = play.jobs; other; other = other->hh.next)
-                if (had_is_before(other, had) && other->is_known && n_after < ARRAY_SIZE(after))
+                if (had_is_before(other, had) && other->is_known) {
+                        must(n_after < PLAY_BEFORE_MAX);
                         after[n_after++] = other->id;
+                }
         end = play_write_job((uint8_t *)data, owner, &owner->shapes[had->shape], had->id, after,
                              n_after);
         must(protocol_send(play.channel,
@@ -646,9 +650,9 @@ static void play_fire(void) {
         owner->tag = MAX(owner->tag, owner->last_tag);
         owner->ring.position = owner->ring.shared->n_written;
         for (unsigned i = 0; i <= n && owner->n_shapes && direct_ring_has_room(&owner->ring); ++i)
-                (void)direct_ring_write(
-                        &owner->ring, ++owner->tag,
-                        PREPARED_FIRST + (i + input_u8(&play.input)) % owner->n_shapes);
+                (void)direct_ring_write(&owner->ring, ++owner->tag,
+                                        PREPARED_FIRST +
+                                                (i + input_u8(&play.input)) % owner->n_shapes);
         owner_ring_bell(owner);
 }
 

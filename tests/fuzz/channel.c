@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "input.h"
+#include "loan.h"
 #include "message.h"
 #include "slot.h"
 #include "util/log.h"
@@ -25,7 +26,9 @@
 #define PLAY_BYTES_MAX 8192u /* of a message that is spoilt */
 #define PLAY_WAIT_MAX                                                                              \
         400u /* seconds that the other user's job may wait, of which most is a probe */
-#define PLAY_JOBS 4u
+#define PLAY_JOBS         4u
+#define PLAY_SETTLE_TURNS 20u
+#define PLAY_LOAN_FIRST   108u /* steps from here on are of direct rings */
 
 typedef struct Play {
         Input input;
@@ -33,6 +36,7 @@ typedef struct Play {
         FakeClient *owner, *victim;
         uint64_t jobs[PLAY_JOBS];
         uint64_t arena;
+        Loan loan;          /* of the owner */
         FakeWorker *worker; /* the hostile one; NULL: it has ended */
         uint8_t *memory;    /* of its channel */
         size_t n_memory;
@@ -348,6 +352,71 @@ static void play_socket(void) {
                 close(fd);
 }
 
+/* ---- the owner's direct ring ------------------------------------------------------- */
+
+static void play_hear_owner(void) {
+        Gpuq__V1__Reply *reply;
+        WireFrame frame;
+
+        while (wire_receive(play.owner->wire) == 0)
+                while (wire_next(play.owner->wire, &frame) == 0) {
+                        reply = gpuq__v1__reply__unpack(NULL, frame.n_data, frame.data);
+                        play_must(reply);
+                        loan_hear(&play.loan, reply, frame.fd);
+                        if (reply->body_case == GPUQ__V1__REPLY__BODY_COMPLETIONS)
+                                play.owner->n_seen += reply->completions->n_completions;
+                        gpuq__v1__reply__free_unpacked(reply, NULL);
+                        if (frame.fd >= 0)
+                                close(frame.fd);
+                }
+}
+
+/* The worker is honest for a moment. */
+static void play_settle(void *userdata) {
+        bool any = true;
+
+        for (unsigned i = 0; i < PLAY_SETTLE_TURNS && any; ++i) {
+                fake_turn(play.fake);
+                any = play_worker() && loan_end_jobs(play.fake, play.worker);
+                fake_turn(play.fake);
+                play_hear_owner();
+        }
+}
+
+static void play_lend(void) {
+        uint64_t arena = input_below(&play.input, 2) ? play.arena : 0;
+
+        loan_go(&play.loan, play.owner, arena, play_settle, NULL);
+}
+
+static void play_loan_request(void) {
+        uint8_t choice = input_u8(&play.input);
+
+        loan_request(play.owner, GPUQ__V1__REQUEST__BODY_DIRECT_OPEN + choice % 3);
+}
+
+static void play_loan_fire(void) {
+        uint8_t how = input_u8(&play.input);
+
+        loan_fire(&play.loan, play.owner, 1 + how % 64, how < 192);
+}
+
+static void play_loan_spoil(void) {
+        loan_spoil(&play.loan, play.owner, &play.input);
+}
+
+static void play_loan_return(void) {
+        if (play_worker())
+                loan_return(&play.loan, play.owner, play.worker, &play.input);
+}
+
+static void play_loan_count(void) {
+        if (play_worker())
+                loan_count(play.owner, play.worker, &play.input);
+}
+
+/* ---- the rest ---------------------------------------------------------------------- */
+
 static void play_exit(void) {
         FakeWorker *worker = play_worker();
 
@@ -371,11 +440,24 @@ static const PlayStep steps[] = {
         play_socket, play_exit,   play_pass_time,
 };
 
+static const PlayStep loan_steps[] = {
+        play_lend,       play_lend,        play_loan_request, play_loan_fire,  play_loan_spoil,
+        play_loan_spoil, play_loan_return, play_loan_return,  play_loan_count, play_loan_count,
+};
+
+/* Bytes of older inputs mean what they did. */
+static PlayStep play_step(uint8_t choice) {
+        return choice < PLAY_LOAN_FIRST
+                       ? steps[choice % ARRAY_SIZE(steps)]
+                       : loan_steps[(choice - PLAY_LOAN_FIRST) % ARRAY_SIZE(loan_steps)];
+}
+
 /* ---- what is left ------------------------------------------------------------------ */
 
 static void play_close(void) {
         bool was_held = play.fake->hold_ready || play.fake->hold_modules;
 
+        loan_free(&play.loan);
         fake_client_close(play.owner);
         if (play_worker())
                 fake_crash(play.fake, play.worker, 9);
@@ -466,9 +548,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_data) {
         play_prepare(data, n_data);
         for (unsigned i = 0; i < PLAY_STEPS_MAX && play.input.n; ++i) {
                 choice = input_u8(&play.input);
-                steps[choice % 128 % ARRAY_SIZE(steps)]();
+                play_step(choice % 128)();
                 if (choice < 128) /* else the next one comes at once */
                         fake_turn(play.fake);
+                loan_check(play.fake);
         }
         play_close();
         play_check_victim();

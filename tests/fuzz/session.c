@@ -17,6 +17,7 @@
 #include "fake_disk.h"
 #include "message.h"
 #include "handover.h"
+#include "loan.h"
 #include "store.h"
 #include "word.h"
 #include "world.h"
@@ -24,6 +25,8 @@
 #define PLAY_STEPS_MAX    120u
 #define PLAY_BYTES_MAX    8192u /* of a message that is spoilt */
 #define PLAY_RESTARTS_MAX 5u    /* they take longest */
+#define PLAY_SETTLE_TURNS 20u
+#define PLAY_LOAN_FIRST   112u /* steps from here on are of direct rings */
 
 typedef struct Speaker {
         World *world;
@@ -267,6 +270,71 @@ static void play_spoil_ring(World *world) {
                 world_spoil_memory(world, client->ring, client->n_ring);
 }
 
+/* ---- direct rings ---------------------------------------------------------------- */
+
+typedef struct Settling {
+        World *world;
+        WorldClient *client;
+} Settling;
+
+/* Workers are honest for a moment. */
+static void play_settle(void *userdata) {
+        const Settling *settling = userdata;
+        Fake *fake = settling->world->fake;
+
+        bool any = true;
+
+        for (unsigned i = 0; i < PLAY_SETTLE_TURNS && any; ++i) {
+                fake_turn(fake);
+                any = false;
+                for (size_t k = 0; k < fake->n_workers; ++k)
+                        any |= loan_end_jobs(fake, &fake->workers[k]);
+                fake_turn(fake);
+                world_read(settling->world, settling->client);
+        }
+}
+
+static void play_lend(World *world) {
+        WorldClient *client = play_pick_client(world);
+        Settling settling = {world, client};
+        Speaker speaker = {.world = world, .client = client};
+        uint64_t arena = 0;
+
+        if (!client)
+                return;
+        if (input_below(&world->input, 2))
+                arena = play_last(&speaker, world->fake->supervisor->engine.last.arena);
+        loan_go(&client->loan, client->fake, arena, play_settle, &settling);
+}
+
+static void play_loan_request(World *world) {
+        static const Gpuq__V1__Request__BodyCase requests[] = {
+                GPUQ__V1__REQUEST__BODY_DIRECT_OPEN,  GPUQ__V1__REQUEST__BODY_DIRECT_BEGIN,
+                GPUQ__V1__REQUEST__BODY_DIRECT_BEGIN, GPUQ__V1__REQUEST__BODY_DIRECT_END,
+                GPUQ__V1__REQUEST__BODY_DIRECT_END,   GPUQ__V1__REQUEST__BODY_DIRECT_END,
+        };
+        WorldClient *client = play_pick_client(world);
+        uint8_t choice = input_u8(&world->input);
+
+        if (client)
+                loan_request(client->fake, requests[choice % ARRAY_SIZE(requests)]);
+}
+
+static void play_loan_fire(World *world) {
+        WorldClient *client = play_pick_client(world);
+        uint8_t how = input_u8(&world->input);
+
+        if (client)
+                loan_fire(&client->loan, client->fake, 1 + how % 64, how < 192);
+}
+
+static void play_loan_spoil(World *world) {
+        WorldClient *client = play_pick_client(world);
+
+        if (client)
+                loan_spoil(&client->loan, client->fake, &world->input);
+}
+
 /* ---- workers ------------------------------------------------------------------- */
 
 static FakeWorker *play_pick_worker(World *world) {
@@ -366,6 +434,22 @@ static void play_stop_worker(World *world) {
                         fake_stopped(world->fake, worker, "illegal address", worker->jobs, phases,
                                      n);
         }
+}
+
+static void play_loan_return(World *world) {
+        const WorldClient *client = play_pick_client(world);
+        FakeWorker *worker = play_pick_worker(world);
+
+        if (client && worker)
+                loan_return(&client->loan, client->fake, worker, &world->input);
+}
+
+static void play_loan_count(World *world) {
+        const WorldClient *client = play_pick_client(world);
+        FakeWorker *worker = play_pick_worker(world);
+
+        if (client && worker)
+                loan_count(client->fake, worker, &world->input);
 }
 
 static void play_spoil_channel(World *world) {
@@ -522,6 +606,18 @@ static const PlayStep steps[] = {
         play_pass_time,     play_disk,           play_disk,     play_restart,
 };
 
+static const PlayStep loan_steps[] = {
+        play_lend,       play_lend,       play_loan_request, play_loan_fire,
+        play_loan_spoil, play_loan_spoil, play_loan_return,  play_loan_count,
+};
+
+/* Bytes of older inputs mean what they did. */
+static PlayStep play_step(uint8_t choice) {
+        return choice < PLAY_LOAN_FIRST
+                       ? steps[choice % ARRAY_SIZE(steps)]
+                       : loan_steps[(choice - PLAY_LOAN_FIRST) % ARRAY_SIZE(loan_steps)];
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_data) {
         static World world; /* large */
         uint8_t choice;
@@ -529,9 +625,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_data) {
         world_new(&world, data, n_data);
         for (unsigned i = 0; i < PLAY_STEPS_MAX && world.input.n; ++i) {
                 choice = input_u8(&world.input);
-                steps[choice % 128 % (sizeof(steps) / sizeof(*steps))](&world);
+                play_step(choice % 128)(&world);
                 if (choice < 128) /* else the next one comes at once */
                         fake_turn(world.fake);
+                loan_check(world.fake);
         }
         world_free(&world);
         return 0;

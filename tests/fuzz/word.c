@@ -4,6 +4,8 @@
 #include "message.h"
 #include "proto/gpuq.pb-c.h"
 
+#define WORD_LOAN_FIRST 234u /* choices from here on are of direct rings */
+
 static char *word_text(Input *input, char text[static 64]) {
         size_t n;
         const uint8_t *data = input_take(input, input_below(input, 16) * 4u, &n);
@@ -69,13 +71,23 @@ static uint64_t word_last(Input *input, uint64_t last) {
         return choice < 250 ? last - choice % 8 : input_edge(input);
 }
 
+/* Bytes of older inputs mean what they did. */
+static uint32_t word_kind(uint8_t choice) {
+        if (choice >= 250)
+                return choice % 32u;
+        if (choice >= WORD_LOAN_FIRST)
+                return choice % 2 ? FROM_WORKER_RETURNED : FROM_WORKER_LENT;
+        choice %= 9;
+        return choice < 8 ? FROM_WORKER_PROBED + choice : FROM_WORKER_STATS;
+}
+
 void word_make(Input *input, const WordNames *names, Word *word) {
         WorkerHead *head = &word->message.head;
         uint8_t choice;
 
         *word = (Word){.message = {.items = word->items}};
         choice = input_u8(input);
-        head->kind = choice < 250 ? FROM_WORKER_PROBED + choice % 9u : choice % 32u;
+        head->kind = word_kind(choice);
         head->code = input_below(input, 2) ? 0 : (uint32_t)input_edge(input);
         if (input_below(input, 2))
                 head->id = names->job(names->userdata);

@@ -114,6 +114,7 @@ WorldClient *world_connect(World *world, unsigned i, uint32_t uid, bool is_admin
 void world_disconnect(World *world, WorldClient *client) {
         if (client->ring)
                 munmap(client->ring, client->n_ring);
+        loan_free(&client->loan);
         if (client->fake)
                 fake_client_close(client->fake);
         *client = (WorldClient){};
@@ -150,6 +151,7 @@ static void world_hear(World *world, WorldClient *client, const WireFrame *frame
                         abort();
                 return;
         }
+        loan_hear(&client->loan, reply, frame->fd);
         switch (reply->body_case) {
                 case GPUQ__V1__REPLY__BODY_WELCOME:
                         client->fake->session = reply->welcome->session;

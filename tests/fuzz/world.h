@@ -12,6 +12,7 @@
 #include <fake.h>
 
 #include "input.h"
+#include "loan.h"
 
 #define WORLD_CLIENTS 4u
 #define WORLD_KEPT    512u
@@ -28,6 +29,7 @@ typedef struct WorldClient {
         uint32_t uid;
         uint8_t *ring; /* mapped; NULL: none */
         size_t n_ring;
+        Loan loan;
 } WorldClient;
 
 typedef struct World {

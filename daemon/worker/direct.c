@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/list.h"
 #include "util/macro.h"
 
 #define DIRECT_TURN_JOBS 32u /* taken from one ring in a turn */
@@ -18,7 +19,8 @@
 
 struct Direct {
         Directs *directs;
-        LIST_ENTRY(Direct) link;
+        struct DirectList *list; /* that it is in */
+        TAILQ_ENTRY(Direct) link;
         uint32_t session;
         DirectRing ring;
         int bell_fd; /* -1: not there yet */
@@ -29,6 +31,7 @@ struct Direct {
         uint32_t last_tag;
         unsigned n_in_flight; /* jobs */
         unsigned n_max;       /* of them */
+        unsigned weight;      /* of one of them, in directs->load */
         bool has_ends;        /* that its client was not woken for */
 };
 
@@ -36,8 +39,8 @@ void directs_init(Directs *directs, Runner *runner, Outbox *outbox, uv_loop_t *l
         directs->runner = runner;
         directs->outbox = outbox;
         directs->loop = loop;
-        LIST_INIT(&directs->lent);
-        LIST_INIT(&directs->partial);
+        TAILQ_INIT(&directs->lent);
+        TAILQ_INIT(&directs->partial);
         uv_timer_init(loop, &directs->timer);
         directs->timer.data = directs;
 }
@@ -49,7 +52,7 @@ static uint64_t directs_each_ns(const Directs *directs) {
         uint64_t n_done = 0;
         const Direct *direct;
 
-        LIST_FOREACH (direct, &directs->lent, link)
+        TAILQ_FOREACH (direct, &directs->lent, link)
                 for (size_t i = 0; i < direct->n_templates; ++i)
                         n_done += direct->templates[i].n_done;
         return directs->busy_ns / MAX(n_done, 1u);
@@ -99,7 +102,7 @@ static void directs_on_timer(uv_timer_t *timer) {
         uint64_t each_ns = directs_each_ns(directs);
         Direct *direct;
 
-        LIST_FOREACH (direct, &directs->lent, link)
+        TAILQ_FOREACH (direct, &directs->lent, link)
                 if (direct_report(direct, each_ns))
                         directs->has_failed = true;
 }
@@ -117,8 +120,17 @@ static void direct_on_close(uv_handle_t *handle) {
         free(direct);
 }
 
+/* @list: of its directs, or NULL. */
+static void direct_move(Direct *direct, struct DirectList *list) {
+        if (direct->list)
+                TAILQ_REMOVE(direct->list, direct, link);
+        if (list)
+                TAILQ_INSERT_TAIL(list, direct, link);
+        direct->list = list;
+}
+
 static void direct_free(Direct *direct) {
-        LIST_REMOVE(direct, link);
+        direct_move(direct, NULL);
         if (direct->bell_fd >= 0)
                 uv_close((uv_handle_t *)&direct->bell, direct_on_close);
         else
@@ -172,6 +184,7 @@ static int direct_give_back(Direct *direct) {
 
         message.head.n_items = direct_release_all(direct, taken);
         directs->n_in_flight -= direct->n_in_flight;
+        directs->load -= direct->n_in_flight * direct->weight;
         r = direct_report(direct, directs_each_ns(directs));
         if (r == 0)
                 r = outbox_send(directs->outbox, &message, -1);
@@ -182,7 +195,7 @@ static int direct_give_back(Direct *direct) {
 static Direct *directs_find(const Directs *directs, uint32_t session) {
         Direct *direct;
 
-        LIST_FOREACH (direct, &directs->lent, link)
+        TAILQ_FOREACH (direct, &directs->lent, link)
                 if (direct->session == session)
                         return direct;
         return NULL;
@@ -191,7 +204,7 @@ static Direct *directs_find(const Directs *directs, uint32_t session) {
 static Direct *directs_find_partial(const Directs *directs, uint32_t session) {
         Direct *direct;
 
-        LIST_FOREACH (direct, &directs->partial, link)
+        TAILQ_FOREACH (direct, &directs->partial, link)
                 if (direct->session == session)
                         return direct;
         return NULL;
@@ -207,7 +220,7 @@ int directs_give_back_all(Directs *directs) {
         Direct *direct;
         int r;
 
-        while ((direct = LIST_FIRST(&directs->lent))) {
+        while ((direct = TAILQ_FIRST(&directs->lent))) {
                 r = direct_give_back(direct);
                 if (r)
                         return r;
@@ -243,7 +256,7 @@ int directs_open(Directs *directs, uint32_t session, int fd) {
                 free(direct);
                 return r;
         }
-        LIST_INSERT_HEAD(&directs->partial, direct, link);
+        direct_move(direct, &directs->partial);
         return 0;
 }
 
@@ -321,8 +334,8 @@ int directs_lend(Directs *directs, uint32_t session, const WorkerMessage *messag
         direct->ring.position = (uint32_t)message->head.number;
         direct->last_tag = (uint32_t)(message->head.number >> 32);
         direct->n_max = (unsigned)MIN(MAX(message->head.detail, 1u), WORKER_DIRECT_JOBS);
-        LIST_REMOVE(direct, link);
-        LIST_INSERT_HEAD(&directs->lent, direct, link);
+        direct->weight = DIRECTS_FULL / direct->n_max;
+        direct_move(direct, &directs->lent);
         return 0;
 }
 
@@ -379,7 +392,13 @@ static int direct_run(Direct *direct, DirectTemplate *template, uint32_t tag, ui
         direct->n_in_flight++;
         direct->directs->runner->n_direct++;
         direct->directs->n_in_flight++;
+        direct->directs->load += direct->weight;
         return 0;
+}
+
+/* The last one may be more than what is left, so that jobs of each weight get their turn. */
+static bool direct_has_room(const Direct *direct) {
+        return direct->n_in_flight < direct->n_max && direct->directs->load < DIRECTS_FULL;
 }
 
 /* An entry that makes no sense is gpuqd's business: it answers the client. */
@@ -388,7 +407,7 @@ static int direct_take(Direct *direct, uint64_t now_ns, bool *ret_any) {
         uint32_t tag, prepared;
         int r;
 
-        for (unsigned i = 0; i < DIRECT_TURN_JOBS && direct->n_in_flight < direct->n_max; ++i) {
+        for (unsigned i = 0; i < DIRECT_TURN_JOBS && direct_has_room(direct); ++i) {
                 if (!direct_ring_look(&direct->ring, &tag, &prepared))
                         return 0;
                 template = direct_find_template(direct, prepared);
@@ -438,16 +457,26 @@ static void directs_count_time(Directs *directs, uint64_t now_ns) {
         directs->turned_ns = now_ns;
 }
 
+/* Each turn begins with another ring, for the first ones may leave no room. */
+static void directs_rotate(Directs *directs) {
+        Direct *first = TAILQ_FIRST(&directs->lent);
+
+        if (first && TAILQ_NEXT(first, link))
+                direct_move(first, &directs->lent);
+}
+
 int directs_take(Directs *directs, uint64_t now_ns, bool *ret_any) {
         Direct *direct, *next;
         int r = 0;
 
         if (directs->has_failed)
                 return CHANNEL_E_CLOSED;
-        for (direct = LIST_FIRST(&directs->lent); r == 0 && direct; direct = next) {
-                next = LIST_NEXT(direct, link);
+        TAILQ_FOREACH_SAFE (direct, &directs->lent, link, next) {
                 r = direct_take(direct, now_ns, ret_any);
+                if (r)
+                        break;
         }
+        directs_rotate(directs);
         directs_count_time(directs, now_ns);
         if (r == 0 && directs->n_in_flight)
                 r = directs_give_back_long(directs, now_ns);
@@ -470,13 +499,14 @@ static void direct_end(Job *job, uint64_t now_ns) {
         template->ran_us += job->run.ran_us;
         direct->n_in_flight--;
         direct->directs->n_in_flight--;
+        direct->directs->load -= direct->weight;
         direct->has_ends = true;
 }
 
 static void directs_wake_clients(Directs *directs) {
         Direct *direct;
 
-        LIST_FOREACH (direct, &directs->lent, link) {
+        TAILQ_FOREACH (direct, &directs->lent, link) {
                 if (direct->has_ends && direct_ring_must_wake_client(&direct->ring))
                         direct_bell_ring(direct->bell_fd);
                 direct->has_ends = false;
@@ -517,9 +547,9 @@ int directs_late(Directs *directs, Job *job) {
 bool directs_sleep(Directs *directs) {
         Direct *direct;
 
-        LIST_FOREACH (direct, &directs->lent, link)
-                /* With as many jobs as it may have, the end of one wakes the worker. */
-                if (direct->n_in_flight < direct->n_max && !direct_ring_sleep(&direct->ring)) {
+        TAILQ_FOREACH (direct, &directs->lent, link)
+                /* With as many jobs as there may be, the end of one wakes the worker. */
+                if (direct_has_room(direct) && !direct_ring_sleep(&direct->ring)) {
                         directs_wake(directs);
                         return false;
                 }
@@ -529,6 +559,6 @@ bool directs_sleep(Directs *directs) {
 void directs_wake(Directs *directs) {
         Direct *direct;
 
-        LIST_FOREACH (direct, &directs->lent, link)
+        TAILQ_FOREACH (direct, &directs->lent, link)
                 direct_ring_wake(&direct->ring);
 }

@@ -9,6 +9,9 @@
  * the worker takes them without asking. It has a template of each prepared job of the session, and orders the jobs that
  * it makes of them as gpuqd would: a job follows the latest job of each template whose buffers overlap with its own.
  *
+ * Each ring has a most number of jobs in flight, which gpuqd derives from their durations. Jobs of different rings share
+ * that time: each counts as its part of what its ring alone may have.
+ *
  * A job that is done is told in its entry, and gpuqd gets sums. A job that fails, prints, is late or long is gpuqd's
  * business: the worker gives the ring back, which makes ordinary jobs of those that it has taken, and then reports.
  */
@@ -21,6 +24,8 @@
 #include "proto/direct_ring.h"
 #include "worker/outbox.h"
 #include "worker/runner.h"
+
+#define DIRECTS_FULL (1u << 20)
 
 typedef struct DirectTemplate {
         WorkerJob *
@@ -41,9 +46,10 @@ typedef struct Directs {
         Outbox *outbox;
         uv_loop_t *loop;
         uv_timer_t timer; /* of the next report, if there is something to report */
-        LIST_HEAD(, Direct) lent;
-        LIST_HEAD(, Direct) partial; /* its bell, or its templates, have yet to come */
-        unsigned n_in_flight;        /* jobs */
+        TAILQ_HEAD(DirectList, Direct) lent;
+        struct DirectList partial; /* its bell, or its templates, have yet to come */
+        unsigned n_in_flight;      /* jobs */
+        unsigned load;             /* of them all, in parts of DIRECTS_FULL */
         bool was_busy;
         uint64_t turned_ns; /* the last turn */
         uint64_t busy_ns;   /* with jobs in flight, since the last report */

@@ -380,7 +380,7 @@ static void play_count(const struct JobList *jobs, unsigned n[PLAY_OWNERS]) {
 
 static void play_check_in_flight(void) {
         const Worker *worker = &play.worker;
-        unsigned n[PLAY_OWNERS] = {}, n_all = 0;
+        unsigned n[PLAY_OWNERS] = {}, n_all = 0, load = 0;
 
         play_count(&worker->runner.waiting, n);
         play_count(&worker->runner.in_flight, n);
@@ -388,8 +388,10 @@ static void play_check_in_flight(void) {
         for (unsigned i = 0; i < PLAY_OWNERS; ++i) {
                 must(n[i] <= play.owners[i].n_max);
                 n_all += n[i];
+                load += n[i] ? n[i] * (DIRECTS_FULL / play.owners[i].n_max) : 0;
         }
         must(n_all == worker->directs.n_in_flight);
+        must(load == worker->directs.load && load < 2 * DIRECTS_FULL);
 }
 
 static void play_stop_worker(void) {
@@ -771,7 +773,7 @@ static void play_doze(void) {
 
         if (!directs_sleep(directs)) {
                 for (unsigned i = 0; i < PLAY_OWNERS; ++i)
-                        must(!LIST_EMPTY(&directs->lent));
+                        must(!TAILQ_EMPTY(&directs->lent));
                 return;
         }
         owner = play_owner();
@@ -838,7 +840,7 @@ static void play_check_rest(void) {
         for (unsigned i = 0; i < PLAY_ARENAS; ++i)
                 must(play.arenas[i].n_uses == 0);
         must(play.module.n_uses == 0 && play.worker.directs.n_in_flight == 0);
-        must(LIST_EMPTY(&play.worker.directs.lent));
+        must(TAILQ_EMPTY(&play.worker.directs.lent));
         for (had = play.jobs; had && !play.is_over; had = had->hh.next)
                 must(had->is_known ? had->is_ended : had->is_done);
 }

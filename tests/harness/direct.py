@@ -186,10 +186,6 @@ class DirectClient(Client):
     def free(self, entry):
         self.put(self.offset(entry, TAG), 0)
 
-    def wait_done(self, entry):
-        until(lambda: self.is_done(entry), "the job is done")
-        self.free(entry)
-
     def wait_end(self, entry):
         """Done in the ring, or ended by gpuqd. Returns its state."""
         until(lambda: self.is_done(entry) or self.is_known(entry), "its end, from a worker or gpuqd")

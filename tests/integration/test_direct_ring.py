@@ -158,11 +158,12 @@ def test_jobs_are_known_to_have_ended_when_their_session_is_gone(daemon, direct)
     other = DirectClient(daemon.socket, uid=ALICE, open_ring=False)
     daemon.clients.append(other)
     ids = []
-    for _ in range(3):
+    while len(ids) < 3:
         direct.until_lent()
         entry = direct.write()
-        direct.wait_done(entry)
-        ids.append(direct.job_id(entry))
+        assert direct.wait_end(entry) == pb.DONE
+        if not direct.is_known(entry):  # else the ring was recalled: the machine was so busy that a job took long
+            ids.append(direct.job_id(entry))
         direct.end()
     direct.value()
     direct.close()

@@ -292,12 +292,19 @@ def test_a_client_that_is_closed_harms_no_other(gpuq, gpuqd, increment, counter)
 
 def test_a_program_that_waits_for_none_stays_there(gpuq, gpuqd, increment, counter):
     n = go_direct(gpuqd, increment)
-    before = n_direct(gpuqd)
-    for _ in range(5000):
-        increment.fire()
-    increment.fire().wait()
-    assert (counter.get() == n + 5001).all()
-    until(lambda: n_direct(gpuqd) > before + 2500, "most of them went direct")
+
+    def most_go_there():
+        """On a busy machine a job may take long, and its worker gives the ring back, so one time may be too few."""
+        nonlocal n
+        before = n_direct(gpuqd)
+        for _ in range(5000):
+            increment.fire()
+        increment.fire().wait()
+        n += 5001
+        return n_direct(gpuqd) > before + 2500
+
+    until(most_go_there, "most of them go direct")
+    assert (counter.get() == n).all()
 
 
 def test_a_long_job_before_them_holds_nothing_up(gpuq, gpuqd, module, increment, counter, gate):

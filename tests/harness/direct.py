@@ -35,6 +35,7 @@ class DirectClient(Client):
         self.events = []  # names of direct_lend and direct_recall, as they came
         self.tags = {}  # by entry
         self.ring = self.bell = None
+        self.has_begun = False
         super().__init__(path, **options)
         self.start()
         if open_ring:
@@ -105,9 +106,13 @@ class DirectClient(Client):
 
     def begin(self):
         self.tell(direct_begin=pb.DirectBegin())
+        self.has_begun = True
 
     def end(self):
-        self.tell(direct_end=pb.DirectEnd())
+        """If wait_end() has not said it already."""
+        if self.has_begun:
+            self.has_begun = False
+            self.tell(direct_end=pb.DirectEnd())
 
     def try_end(self):
         """The same, where gpuqd may have ended the connection already."""
@@ -187,8 +192,13 @@ class DirectClient(Client):
         self.put(self.offset(entry, TAG), 0)
 
     def wait_end(self, entry):
-        """Done in the ring, or ended by gpuqd. Returns its state."""
-        until(lambda: self.is_done(entry) or self.is_known(entry), "its end, from a worker or gpuqd")
+        """Done in the ring, or ended by gpuqd, which reads what came too late if the client has ended. Returns its state."""
+        def has_ended():
+            if not self.get(IS_LENT):
+                self.end()
+            return self.is_done(entry) or self.is_known(entry)
+
+        until(has_ended, "its end, from a worker or gpuqd")
         state = pb.DONE if self.is_done(entry) else self.completions[self.job_id(entry)].state
         self.free(entry)
         return state

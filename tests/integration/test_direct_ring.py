@@ -203,7 +203,7 @@ def test_begun_or_ended_without_an_offer(daemon, bystander, has_ring, request_):
 
 def test_ended_without_being_begun(direct, bystander):
     direct.until_offered()
-    direct.end()
+    direct.tell(direct_end=pb.DirectEnd())
     assert_protocol_error(direct)
 
 

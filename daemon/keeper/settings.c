@@ -31,6 +31,9 @@ void settings_warn(const Config *config) {
         const ConfigUser *section;
         bool is_told;
 
+        if (config->fence && !config->isolation_shared)
+                log_warning("fence = yes has no effect without isolation = shared: no other user's "
+                            "memory is in the context of a user's kernels");
         if (!config->isolation_shared)
                 return;
         is_told = settings_warn_sms(&config->limits, "gpuqd", "");

@@ -407,6 +407,7 @@ static const ConfigKey config_keys[] = {
          .allowed = "user, shared",
          .fixed = true,
          .initial = "user"},
+        {.name = "fence", AT(fence), FLAG, .fixed = true, .initial = "no"},
         {NUMBER(worker_idle_s), .parse = parse_unsigned, .format = format_unsigned,
          RANGE(0, 31536000), .initial = "60"},
         {NUMBER(spare_workers), .parse = parse_unsigned, .format = format_unsigned, RANGE(0, 16),

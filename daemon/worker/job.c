@@ -8,6 +8,7 @@
 
 #include "compiler/check.h"
 #include "worker/arenas.h"
+#include "worker/fence.h"
 #include "worker/twin.h"
 
 /* ---- from the message ------------------------------------------------------------ */
@@ -314,8 +315,8 @@ static uint64_t job_count_small(const Job *job) {
 static bool job_fits_in_place(const Job *job) {
         uint64_t n_host = 0;
 
-        if (job->program->is_checked || job->program->n_textures > 0 || job->staging.updates ||
-            job->n_small > JOB_SMALL_BYTES || !program_only_launch(job->program))
+        if (job->program->is_checked || job->program->is_fenced || job->program->n_textures > 0 ||
+            job->staging.updates || job->n_small > JOB_SMALL_BYTES || !program_only_launch(job->program))
                 return false;
         for (size_t i = 0; i < job->n_buffers; ++i) {
                 const StagingBuffer *buffer = &job->buffers[i];
@@ -348,6 +349,11 @@ static void job_find_kind(Job *job) {
         job->kind.shared_bytes = launch->shared_bytes;
 }
 
+static int job_check_fence(Job *job) {
+        staging_fence(&job->staging, FENCE_MARGIN);
+        return fence_check(job);
+}
+
 int job_check(Job *job, Programs *programs) {
         bool is_checked;
         int r;
@@ -368,6 +374,10 @@ int job_check(Job *job, Programs *programs) {
                 return r;
         if (job->program->n_textures > 0 && !is_checked)
                 r = job_plan_staging(job, 1); /* for the alignment of textures */
+        if (r)
+                return r;
+        if (job->program->is_fenced)
+                r = job_check_fence(job);
         if (r)
                 return r;
 

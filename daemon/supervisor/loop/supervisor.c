@@ -33,6 +33,7 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
                 log_warning("the change of isolation takes effect when gpuqd is restarted");
                 config->isolation_shared = supervisor->config->isolation_shared;
         }
+        config->fence = supervisor->config->fence; /* as modules that are loaded have it or not */
         old = supervisor->config;
         supervisor->config = config;
         supervisor_ask_names(supervisor);

@@ -13,11 +13,16 @@
 
 #define GRID_WORDS_BYTES 64 /* of a cooperative launch: where its blocks meet */
 
+/* The rest of a variable with fewer values is zeros. */
+static bool has_end(const PtxVariable *variable) {
+        const PtxInitial *last = &variable->initials[variable->n_initials - 1];
+
+        return variable->n_initials < variable->n_elements || (last->bits == 0 && !last->is_address);
+}
+
 static bool is_text(const PtxVariable *variable) {
         return variable->space == PTX_GLOBAL && variable->type == PTX_B8 &&
-               variable->n_dimensions == 1 && variable->n_initials > 0 &&
-               variable->initials[variable->n_initials - 1].bits == 0 &&
-               !variable->initials[variable->n_initials - 1].is_address;
+               variable->n_dimensions == 1 && variable->n_initials > 0 && has_end(variable);
 }
 
 /* "%d", "%-5.2f" and "%%", but not "%s". */

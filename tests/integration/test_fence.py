@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 from harness import kernels
-from harness.client import In, InOut, Job, Out, i32, i64, u64
+from harness.client import In, InOut, Job, Out, Refused, i32, i64, u64
 from harness.kernels import assert_failed, copy_job
 from harness.messages import pb
 
@@ -309,6 +309,17 @@ def test_memory_of_each_user_is_in_a_range_of_its_own(alice, bob):
     assert ranges[ALICE][0] != ranges[BOB][0]
 
 
+def test_without_a_fence_all_of_this_is_in_reach(plain):
+    """So the tests above look where there is something."""
+    alice, bob = plain.connect(uid=ALICE), plain.connect(uid=BOB)
+    arena = on_device(bob, secrets())
+    out, module, at = alice.arena(64), alice.load(REACH), where(bob, bob.load(REACH), arena)
+    alice.run_well(Job().launch(module, "read", [u64(at), InOut(out), i32(0)]))
+    assert out.array(numpy.uint32)[0] == SECRET
+    alice.run_well(Job().launch(module, "write", [u64(at), Out(out), i32(0)]))
+    assert from_device(bob, arena, 2) == [1, SECRET]
+
+
 # ---- what stays the same -----------------------------------------------------------------------------
 
 
@@ -354,10 +365,9 @@ def test_pointers_in_memory_lead_to_what_the_job_uses(alice):
 
 
 def refusal(client, source, **options):
-    module = client.load(source, **options)
-    completion = client.run(Job().launch(module, "k"))
-    assert completion.state == pb.FAILED
-    return completion.error.text
+    with pytest.raises(Refused) as refused:
+        client.load(source, **options)
+    return refused.value.text
 
 
 @pytest.mark.parametrize("source, words", [

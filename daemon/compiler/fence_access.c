@@ -12,6 +12,8 @@
 #include "compiler/fence_text.h"
 #include "util/macro.h"
 
+#define STRIDE_MAX (1u << 24) /* elements from line to line of a matrix */
+
 #define P "%%gpuq_fence_p" /* the address is inside */
 #define G "%%gpuq_fence_g" /* the instruction's own predicate, if it has one */
 #define Q "%%gpuq_fence_q" /* both */
@@ -36,13 +38,16 @@ static bool is_texture(const PtxInstruction *in) {
 /* A variable's name with an offset inside of it. */
 static bool is_own(const FenceText *fence, const CheckAccess *access) {
         const PtxOperand *address = access->address;
+        const PtxVariable *variable;
         size_t n_bytes;
 
         if (address->kind != PTX_VARIABLE || access->length || access->matrix.n_lines > 0 ||
             address->offset < 0)
                 return false;
-        n_bytes = ptx_variable_size(&fence->module->variables[address->index]);
-        return n_bytes >= access->n_bytes && (uint64_t)address->offset <= n_bytes - access->n_bytes;
+        variable = &fence->module->variables[address->index];
+        n_bytes = ptx_variable_size(variable);
+        return variable->space == PTX_GLOBAL && fence_may_access(fence, variable, access->kind) &&
+               n_bytes >= access->n_bytes && (uint64_t)address->offset <= n_bytes - access->n_bytes;
 }
 
 /* The accesses that are compared: those of shared memory are not. */
@@ -222,6 +227,9 @@ static void print_matrix(const FenceText *fence, FILE *out, const CheckAccess *a
                         "\tsetp.lt.and.u64 " Q ", " T ", %%gpuq_fence_n%u, " Q ";\n"
                         "\t%s.pred " P ", %s" Q ";\n",
                         i, i, i, i, i ? "or" : "mov", i ? "%gpuq_fence_p, " : "");
+        /* More may be negative to the hardware. */
+        if (access->matrix.stride)
+                fprintf(out, "\tsetp.lt.and.u32 " P ", %%gpuq_fence_x, %u, " P ";\n", STRIDE_MAX);
         fprintf(out,
                 "\tsub.s64 " T ", " A ", %%gpuq_fence_s;\n\tmin.u64 " T ", " T ", 0x7fffffff;\n"
                 "\tcvt.u32.u64 %%gpuq_fence_y, " T ";\n"

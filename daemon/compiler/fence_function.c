@@ -10,6 +10,7 @@
 
 #include "compiler/fence.h"
 #include "compiler/fence_text.h"
+#include "compiler/signature.h"
 
 #define GRID_WORDS_BYTES 64 /* of a cooperative launch: where its blocks meet */
 
@@ -17,7 +18,8 @@
 static bool has_end(const PtxVariable *variable) {
         const PtxInitial *last = &variable->initials[variable->n_initials - 1];
 
-        return variable->n_initials < variable->n_elements || (last->bits == 0 && !last->is_address);
+        return variable->n_initials < variable->n_elements ||
+               (last->bits == 0 && !last->is_address);
 }
 
 static bool is_text(const PtxVariable *variable) {
@@ -58,6 +60,21 @@ static void print_inside(FILE *out, size_t n_bytes, bool may_write) {
         fputs("\t@%gpuq_p ret;\n", out);
 }
 
+bool fence_may_access(const FenceText *fence, const PtxVariable *variable, CheckKind kind) {
+        const SignatureVariable described = {
+                .name = variable->name.s,
+                .n_name = variable->name.n,
+                .has_value = variable->n_initials > 0,
+                .is_byte = variable->type == PTX_B8 && variable->n_dimensions == 1 &&
+                           variable->n_elements == 1,
+        };
+
+        if (kind == CHECK_LOAD)
+                return true;
+        return variable->space == PTX_GLOBAL && signature_is_variable(&described) &&
+               !(fence->has_strings && is_text(variable));
+}
+
 static void print_variable(const FenceText *fence, FILE *out, const PtxVariable *variable) {
         bool is_const = variable->space == PTX_CONST;
 
@@ -66,7 +83,7 @@ static void print_variable(const FenceText *fence, FILE *out, const PtxVariable 
         fprintf(out, "\tmov.u64 %%gpuq_begin, %.*s;\n\tcvta.%s.u64 %%gpuq_begin, %%gpuq_begin;\n",
                 (int)variable->name.n, variable->name.s, is_const ? "const" : "global");
         print_inside(out, ptx_variable_size(variable),
-                     !is_const && !(fence->has_strings && is_text(variable)));
+                     fence_may_access(fence, variable, CHECK_STORE));
 }
 
 static void print_own(const FenceText *fence, FILE *out) {

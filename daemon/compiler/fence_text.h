@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#include "compiler/check_access.h"
 #include "compiler/ptx/module.h"
 
 typedef struct FenceEdit {
@@ -48,6 +49,12 @@ void fence_access(FenceText *fence, const PtxFunction *function, const PtxInstru
 /** fence_print_exit() - end the thread unless @predicate, and tell. */
 void fence_print_exit(FILE *out, const char *predicate);
 
+/**
+ * fence_may_access() - whether kernels may do that with a variable of the module
+ *
+ * They may write to variables of the user alone: modules that have none share an image, even of several users.
+ */
+bool fence_may_access(const FenceText *fence, const PtxVariable *variable, CheckKind kind);
 /** fence_functions_declare() - print the heads of the functions that are added, before all else. */
 void fence_functions_declare(const FenceText *fence, FILE *out);
 /** fence_functions_define() - print the functions, behind all else. */

@@ -43,9 +43,9 @@ struct Function {
         size_t n_parameters;
         Need *needs; /* of each parameter; NULL: none */
         bool kinds_known;
-        bool is_fenced; /* it takes a Fence behind its parameters (compiler/fence.h) */
-        unsigned max_threads;                                                /* in a block */
-        size_t static_shared;                                                /* bytes */
+        bool is_fenced;       /* it takes a Fence behind its parameters (compiler/fence.h) */
+        unsigned max_threads; /* in a block */
+        size_t static_shared; /* bytes */
         unsigned n_registers, n_const, n_local, ptx_version, binary_version; /* for the client */
         size_t dynamic_shared;     /* bytes allowed so far */
         size_t n_parameter_bytes;  /* where the last parameter ends */

@@ -19,8 +19,9 @@
 typedef struct Region {
         uint32_t owner;
         unsigned n_arenas;
-        unsigned n_others; /* arenas from before fence = yes, which may be anybody's: it is not used */
-        unsigned next;     /* the place where the search for free ones begins */
+        unsigned
+                n_others; /* arenas from before fence = yes, which may be anybody's: it is not used */
+        unsigned next;    /* the place where the search for free ones begins */
         uint64_t taken[REGIONS_PLACES / 64]; /* a bit each */
 } Region;
 

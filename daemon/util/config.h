@@ -83,6 +83,11 @@ typedef enum ConfigKind {
 
 extern const char *const config_kinds[_CONFIG_KIND_N];
 
+typedef struct ConfigIsolation {
+        bool shared; /* all users share the workers */
+        bool fence;  /* if so, kernels reach their own job's memory only: see config_is_fenced() */
+} ConfigIsolation;
+
 /* Memory by which clients send messages, or have their workers take prepared jobs. */
 typedef struct ConfigRings {
         bool messages;
@@ -102,8 +107,7 @@ typedef struct Config {
         ConfigAdmission admission;
         ConfigDriver device;
         ConfigCpu cpu;
-        bool isolation_shared;
-        bool fence; /* with isolation_shared: see config_is_fenced() */
+        ConfigIsolation isolation;
         unsigned worker_idle_s;
         unsigned spare_workers;   /* for each device: with a context, and no user yet */
         unsigned takeover_s;      /* how long a restarted supervisor waits for clients */
@@ -137,7 +141,7 @@ const char *config_devices_text(uint64_t devices, char text[static CONFIG_DEVICE
 ConfigUser *config_add(Config *config, ConfigKind kind, const char *name);
 /** config_is_fenced() - whether kernels reach the memory of their own user alone, in a context that users share. */
 static inline bool config_is_fenced(const Config *config) {
-        return config->isolation_shared && config->fence;
+        return config->isolation.shared && config->isolation.fence;
 }
 /** config_free() - NULL is fine. Return: NULL. */
 Config *config_free(Config *config);

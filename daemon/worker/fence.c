@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "util/fixed_range.h"
-
 #define FENCE_WORDS 65536u /* as many as jobs in flight (inflight_jobs), at most */
 
 void fences_init(Fences *fences, const Context *context) {
@@ -15,32 +13,6 @@ void fences_init(Fences *fences, const Context *context) {
 }
 
 /* ---- arenas -------------------------------------------------------------------------------- */
-
-static const Arena *first_arena(const Job *job) {
-        for (size_t i = 0; i < job->n_buffers; ++i)
-                if (job->buffers[i].in_device)
-                        return job_arena(job->buffers[i].arena);
-        return NULL;
-}
-
-int fence_check(Job *job) {
-        const Arena *first = first_arena(job), *arena;
-
-        for (size_t i = 0; i < job->n_buffers; ++i) {
-                arena = job_arena(job->buffers[i].arena);
-                if (!job->buffers[i].in_device || arena == first)
-                        continue;
-                if (!fixed_region_is(first->address) || !fixed_region_is(arena->address) ||
-                    fixed_region(first->address) != fixed_region(arena->address))
-                        return failure_set(
-                                &job->failure, GPUQ__V1__CODE__E_MEMORY,
-                                "the job's device memory is not in one range of addresses, as "
-                                "fence = yes needs: it is older than this setting, or more than "
-                                "%llu GiB; free it and allocate it again",
-                                (unsigned long long)(FIXED_REGION_BYTES >> 30));
-        }
-        return 0;
-}
 
 /* From the first to the last: between them are only arenas of the same user. */
 static FenceRange arenas_range(const Job *job) {
@@ -97,7 +69,7 @@ static int flags_allocate(Fences *fences, Failure *failure) {
 static int flag_take(Fences *fences, Job *job, Failure *failure) {
         int r;
 
-        if (job->has_fence_word)
+        if (job->fence_word)
                 return 0;
         r = fences->words ? 0 : flags_allocate(fences, failure);
         if (r)
@@ -106,9 +78,8 @@ static int flag_take(Fences *fences, Job *job, Failure *failure) {
                 return failure_set(failure, GPUQ__V1__CODE__E_MEMORY,
                                    "too many jobs are in flight for fence = yes");
 
-        job->fence_word = fences->spare[--fences->n_spare];
-        job->has_fence_word = true;
-        fences->words[job->fence_word] = 0;
+        job->fence_word = fences->spare[--fences->n_spare] + 1;
+        fences->words[job->fence_word - 1] = 0;
         return 0;
 }
 
@@ -125,18 +96,19 @@ int fence_set(Fences *fences, Job *job, Failure *failure) {
 
         job->program->fence = (Fence){
                 .ranges = {arenas_range(job), scratch_range(job)},
-                .flag = fences->words_device + job->fence_word * sizeof(uint32_t),
+                .flag = fences->words_device + (job->fence_word - 1) * sizeof(uint32_t),
         };
         return 0;
 }
 
 void fence_end(Fences *fences, Job *job) {
-        if (!job->has_fence_word)
-                return;
+        uint32_t i = job->fence_word - 1;
 
-        job->has_fence_word = false;
-        fences->spare[fences->n_spare++] = job->fence_word;
-        if (__atomic_load_n(&fences->words[job->fence_word], __ATOMIC_ACQUIRE) == 0 ||
+        if (!job->fence_word)
+                return;
+        job->fence_word = 0;
+        fences->spare[fences->n_spare++] = i;
+        if (__atomic_load_n(&fences->words[i], __ATOMIC_ACQUIRE) == 0 ||
             failure_is_set(&job->failure))
                 return;
         failure_set(&job->failure, GPUQ__V1__CODE__E_FAULT,

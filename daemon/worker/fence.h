@@ -22,8 +22,6 @@ typedef struct Fences {
 
 /** fences_init() - into zeroed @fences. */
 void fences_init(Fences *fences, const Context *context);
-/** fence_check() - whether one range can hold the job's device arenas. Return: 0 or FAILURE_E_SET. */
-int fence_check(Job *job);
 /** fence_set() - set the fence of its program, whose addresses are set. Return: 0 or FAILURE_E_SET. */
 int fence_set(Fences *fences, Job *job, Failure *failure);
 /** fence_end() - its work is done, or was not issued: set its failure if an access was outside. */

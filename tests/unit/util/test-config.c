@@ -90,8 +90,8 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_string_equal(config->cache_dir, "/var/cache/gpuq");
         assert_int_equal(config->device, CONFIG_DRIVER_AUTO);
         assert_int_equal(config->cpu.devices, 1);
-        assert_false(config->isolation_shared);
-        assert_false(config->fence);
+        assert_false(config->isolation.shared);
+        assert_false(config->isolation.fence);
         assert_int_equal(config->worker_idle_s, 60);
         assert_int_equal(config->hello_timeout_s, 10);
         assert_int_equal(config->inflight_jobs, 256);
@@ -139,7 +139,7 @@ static void every_key_is_read(void **state) {
         assert_int_equal(config->device, CONFIG_DRIVER_CPU);
         assert_int_equal(config->cpu.devices, 4);
         assert_int_equal(config->cpu.threads, 3);
-        assert_true(config->isolation_shared);
+        assert_true(config->isolation.shared);
         assert_true(config_is_fenced(config));
         assert_int_equal(config->worker_idle_s, 0);
         assert_int_equal(config->connections, 8);
@@ -512,7 +512,7 @@ static void sealed_configuration_is_read_back_whole(void **state) {
         assert_string_equal(read->admission.allow_groups, "a ; b\nc");
         assert_int_equal(strlen(read->cache_dir), 401);
         assert_int_equal(read->device, CONFIG_DRIVER_CPU);
-        assert_true(read->isolation_shared);
+        assert_true(read->isolation.shared);
         config_free(read);
         config_free(config);
 
@@ -664,7 +664,7 @@ static void fixed_keys_are_put_back(void **state) {
         free(text);
         assert_string_equal(config->state_dir, "/a");
         assert_int_equal(config->cpu.devices, 1);
-        assert_false(config->isolation_shared);
+        assert_false(config->isolation.shared);
         assert_int_equal(config->limits.jobs, 3);
         assert_int_equal(config_keep_fixed(old, config, &text), 0);
         assert_string_equal(text, "");

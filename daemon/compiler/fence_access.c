@@ -46,7 +46,7 @@ static bool is_own(const FenceText *fence, const CheckAccess *access) {
                 return false;
         variable = &fence->module->variables[address->index];
         n_bytes = ptx_variable_size(variable);
-        return variable->space == PTX_GLOBAL && fence_may_access(fence, variable, access->kind) &&
+        return variable->space == PTX_GLOBAL && fence_may_access(variable, access->kind) &&
                n_bytes >= access->n_bytes && (uint64_t)address->offset <= n_bytes - access->n_bytes;
 }
 

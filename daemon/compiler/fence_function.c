@@ -22,9 +22,23 @@ static bool has_end(const PtxVariable *variable) {
                (last->bits == 0 && !last->is_address);
 }
 
+/* Not put there by a compiler, beside the user's variables. */
+static bool is_users(const PtxVariable *variable) {
+        const SignatureVariable described = {
+                .name = variable->name.s,
+                .n_name = variable->name.n,
+                .has_value = variable->n_initials > 0,
+                .is_byte = variable->type == PTX_B8 && variable->n_dimensions == 1 &&
+                           variable->n_elements == 1,
+        };
+
+        return signature_is_variable(&described);
+}
+
 static bool is_text(const PtxVariable *variable) {
         return variable->space == PTX_GLOBAL && variable->type == PTX_B8 &&
-               variable->n_dimensions == 1 && variable->n_initials > 0 && has_end(variable);
+               variable->n_dimensions == 1 && variable->n_initials > 0 && has_end(variable) &&
+               !is_users(variable);
 }
 
 /* "%d", "%-5.2f" and "%%", but not "%s". */
@@ -60,19 +74,8 @@ static void print_inside(FILE *out, size_t n_bytes, bool may_write) {
         fputs("\t@%gpuq_p ret;\n", out);
 }
 
-bool fence_may_access(const FenceText *fence, const PtxVariable *variable, CheckKind kind) {
-        const SignatureVariable described = {
-                .name = variable->name.s,
-                .n_name = variable->name.n,
-                .has_value = variable->n_initials > 0,
-                .is_byte = variable->type == PTX_B8 && variable->n_dimensions == 1 &&
-                           variable->n_elements == 1,
-        };
-
-        if (kind == CHECK_LOAD)
-                return true;
-        return variable->space == PTX_GLOBAL && signature_is_variable(&described) &&
-               !(fence->has_strings && is_text(variable));
+bool fence_may_access(const PtxVariable *variable, CheckKind kind) {
+        return kind == CHECK_LOAD || (variable->space == PTX_GLOBAL && is_users(variable));
 }
 
 static void print_variable(const FenceText *fence, FILE *out, const PtxVariable *variable) {
@@ -82,8 +85,7 @@ static void print_variable(const FenceText *fence, FILE *out, const PtxVariable 
                 return;
         fprintf(out, "\tmov.u64 %%gpuq_begin, %.*s;\n\tcvta.%s.u64 %%gpuq_begin, %%gpuq_begin;\n",
                 (int)variable->name.n, variable->name.s, is_const ? "const" : "global");
-        print_inside(out, ptx_variable_size(variable),
-                     fence_may_access(fence, variable, CHECK_STORE));
+        print_inside(out, ptx_variable_size(variable), fence_may_access(variable, CHECK_STORE));
 }
 
 static void print_own(const FenceText *fence, FILE *out) {

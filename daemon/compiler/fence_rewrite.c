@@ -440,12 +440,6 @@ static void look_at_variables(FenceText *fence) {
 static void look_at_module(FenceText *fence) {
         if (ptx_token_has(fence->text, FENCE_NAME))
                 fence_refuse(fence, "names of a fenced module must not contain " FENCE_NAME);
-        for (size_t i = 0; i < fence->module->n_functions; i++) {
-                const PtxToken name = fence->module->functions[i].name;
-
-                fence->has_strings |=
-                        ptx_token_is(name, "vprintf") || ptx_token_is(name, "__assertfail");
-        }
         fence->has_variables |= ptx_token_has(fence->text, "%envreg");
         look_at_variables(fence);
 }

@@ -28,7 +28,6 @@ typedef struct FenceText {
         FenceEdit *edits;
         size_t n_edits;
         bool has_variables; /* accesses may be of the module's own variables */
-        bool has_strings;   /* kernels print, so the strings must stay as they are */
         int r;
         char *error;
 } FenceText;
@@ -54,7 +53,7 @@ void fence_print_exit(FILE *out, const char *predicate);
  *
  * They may write to variables of the user alone: modules that have none share an image, even of several users.
  */
-bool fence_may_access(const FenceText *fence, const PtxVariable *variable, CheckKind kind);
+bool fence_may_access(const PtxVariable *variable, CheckKind kind);
 /** fence_functions_declare() - print the heads of the functions that are added, before all else. */
 void fence_functions_declare(const FenceText *fence, FILE *out);
 /** fence_functions_define() - print the functions, behind all else. */

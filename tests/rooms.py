@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     'daemon/compiler/ptx': ['daemon/util'],
     'daemon/compiler': ['daemon/compiler/ptx', 'daemon/driver', 'daemon/util', 'daemon/driver/cpu:image.h'],
     'daemon/worker': ['daemon/driver', 'daemon/util', 'proto',
-                      'daemon/compiler:batch.h', 'daemon/compiler:check.h', 'daemon/compiler:compiled.h',
+                      'daemon/compiler:batch.h', 'daemon/compiler:check.h', 'daemon/compiler:compiled.h', 'daemon/compiler:fence.h',
                       'daemon/compiler:compiler.h'],
     'client/lib/base': ['client/include', 'daemon/util'],
     'client/lib/link': ['client/lib/base', 'client/include', 'daemon/util', 'proto'],

@@ -355,6 +355,8 @@ static int status_write_head(const StatusText *text, bool is_verbose) {
                                 status->state);
         if (r == 0 && is_verbose && status->lacks)
                 r = status_text(text, "%s", status->lacks);
+        if (r == 0 && is_verbose && *status->isolation)
+                r = status_text(text, "isolation: %s", status->isolation);
         if (r == 0 && *status->history_problem)
                 r = status_text(text, "%s", status->history_problem);
         if (r == 0 && status->history_lost)

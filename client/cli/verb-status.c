@@ -165,6 +165,7 @@ static void status_print_json(const gpuq_status *status) {
         json_text(document, "state", status->state);
         json_number(document, "uptime_us", status->uptime_us);
         json_text(document, "lacks", status->lacks);
+        json_text(document, "isolation", status->isolation);
         json_text(document, "history_problem", status->history_problem);
         json_number(document, "history_lost", status->history_lost);
         json_number(document, "queued", status->queued);

@@ -10,6 +10,7 @@
  */
 
 #include "compiler/check_rewrite.h"
+#include "compiler/fence_rewrite.h"
 #include "compiler/request.h"
 #include "compiler/result.h"
 
@@ -70,6 +71,11 @@ int check_ptx(const Request *request, Result *result, const char *ptx, size_t n_
 void check_take_sites(Result *result, Checked *checked);
 /** link_checked() - PTX to a checked cubin. */
 int link_checked(const Request *request, Result *result, const char *ptx, size_t n_ptx);
+/** fence_ptx() - PTX to PTX that is fenced (fence.h). Return: as check_ptx(). */
+int fence_ptx(const Request *request, Result *result, const char *ptx, size_t n_ptx,
+              Fenced *ret_fenced);
+/** link_fenced() - PTX to a fenced cubin, with twins if possible. */
+int link_fenced(const Request *request, Result *result, const char *ptx, size_t n_ptx);
 /** gpu_compile() - any format to a cubin, by the functions above. */
 int gpu_compile(const Request *request, Result *result);
 /** builtin_find() - the built-in kernels for the target. */

@@ -138,8 +138,8 @@ static int add_request(Hash hash, const Request *request) {
         char text[80];
         int r;
 
-        snprintf(text, sizeof(text), "%s sm_%u %s", GPUQ_VERSION, request->sm,
-                 format_name(request->format));
+        snprintf(text, sizeof(text), "%s sm_%u %s%s", GPUQ_VERSION, request->sm,
+                 format_name(request->format), request->fenced ? " fenced" : "");
         add_text(hash, text);
         add_file(hash, "/proc/self/exe");
         add_text(hash, request->name);

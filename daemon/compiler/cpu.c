@@ -178,9 +178,30 @@ static int compile_checked(const Request *request, const Ptx *ptx, Result *resul
         return r;
 }
 
+/* What the driver cannot run is found first, as for a checked image. */
+static int compile_fenced(const Request *request, const Ptx *ptx, Result *result) {
+        _cleanup_(fenced_finish) Fenced fenced = {};
+        _cleanup_(freep) char *source = NULL;
+        int r;
+
+        r = translate(request, result, ptx, &source);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+        r = fence_ptx(request, result, ptx->text, ptx->n_text, &fenced);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+
+        r = compile_ptx(request, &(Ptx){fenced.text, fenced.n_text}, ptx, result);
+        if (r == 0 && result->status == COMPILED_OK)
+                result->flags |= COMPILED_IS_FENCED;
+        return r;
+}
+
 int cpu_compile_ptx(const Request *request, const Ptx *ptx, Result *result) {
-        return request->checked ? compile_checked(request, ptx, result)
-                                : compile_ptx(request, ptx, ptx, result);
+        if (request->checked)
+                return compile_checked(request, ptx, result);
+        return request->fenced ? compile_fenced(request, ptx, result)
+                               : compile_ptx(request, ptx, ptx, result);
 }
 
 static void ptx_finish(Ptx *ptx) {

@@ -61,9 +61,19 @@ static int compile_source(const Request *request, Result *result) {
                 opencl_hide_spaces(ptx.text, ptx.n_text);
         if (request->checked)
                 return link_checked(request, result, ptx.text, ptx.n_text);
+        if (request->fenced)
+                return link_fenced(request, result, ptx.text, ptx.n_text);
         if (result->image)
                 return MIN(link_twins(request, result, ptx.text, ptx.n_text), 0);
         return link_ptx(request, result, ptx.text, ptx.n_text);
+}
+
+/* PTX that no compiler of ours made. */
+static int link_given(const Request *request, Result *result, const char *ptx, size_t n_ptx) {
+        if (request->checked)
+                return link_checked(request, result, ptx, n_ptx);
+        return request->fenced ? link_fenced(request, result, ptx, n_ptx)
+                               : link_ptx(request, result, ptx, n_ptx);
 }
 
 static int assemble(const Request *request, Result *result) {
@@ -73,8 +83,7 @@ static int assemble(const Request *request, Result *result) {
         r = ptx_scan(request->image, n, result->signature);
         if (r < 0)
                 return r;
-        return request->checked ? link_checked(request, result, request->image, n)
-                                : link_ptx(request, result, request->image, n);
+        return link_given(request, result, request->image, n);
 }
 
 static int take_cubin(const Request *request, Result *result, const void *image, size_t n_image) {
@@ -145,7 +154,11 @@ static int take_fatbin(const Request *request, Result *result, const void *image
                            request->sm);
 }
 
-/* ---- checked ------------------------------------------------------------------------ */
+/* ---- checked and fenced --------------------------------------------------------------- */
+
+static const char *who_needs_ptx(const Request *request) {
+        return request->checked ? "a checked job" : "a gpuqd with fence = yes";
+}
 
 /* The newest PTX that can be made to run on the device. */
 static bool find_ptx(const Request *request, FatbinEntry *ret_entry) {
@@ -169,26 +182,26 @@ static int check_fatbin(const Request *request, Result *result) {
 
         if (!find_ptx(request, &entry))
                 return result_fail(result, COMPILED_NO_BINARY,
-                                   "%s has no PTX for this device that is not compressed, which a "
-                                   "checked job needs: pass source or PTX",
-                                   request->name);
+                                   "%s has no PTX for this device that is not compressed, which %s needs: "
+                                   "pass source or PTX",
+                                   request->name, who_needs_ptx(request));
 
         n = strnlen(entry.data, entry.n_data);
         r = ptx_scan(entry.data, n, result->signature);
-        return r < 0 ? r : link_checked(request, result, entry.data, n);
+        return r < 0 ? r : link_given(request, result, entry.data, n);
 }
 
 static int check_binary(const Request *request, Result *result) {
         if (request->format == FORMAT_FATBIN)
                 return check_fatbin(request, result);
         return result_fail(result, COMPILED_NO_BINARY,
-                           "%s is a cubin, which has no PTX, and a checked job needs that: pass "
-                           "source or PTX",
-                           request->name);
+                           "%s is a cubin, which has no PTX, and %s needs that: pass source or PTX",
+                           request->name, who_needs_ptx(request));
 }
 
 int gpu_compile(const Request *request, Result *result) {
-        if (request->checked && request->format != FORMAT_SOURCE && request->format != FORMAT_PTX)
+        if ((request->checked || request->fenced) &&
+            (request->format == FORMAT_CUBIN || request->format == FORMAT_FATBIN))
                 return check_binary(request, result);
 
         switch (request->format) {

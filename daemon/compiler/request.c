@@ -68,6 +68,7 @@ enum {
         OPTION_DEVICE,
         OPTION_KERNEL,
         OPTION_HEADERS,
+        OPTION_FENCE,
 };
 
 static const struct option options[] = {
@@ -86,6 +87,7 @@ static const struct option options[] = {
         {"device", required_argument, NULL, OPTION_DEVICE},
         {"kernel", required_argument, NULL, OPTION_KERNEL},
         {"headers", required_argument, NULL, OPTION_HEADERS},
+        {"fence", no_argument, NULL, OPTION_FENCE},
         {},
 };
 
@@ -148,6 +150,9 @@ static int set(Request *request, int option, const char *value) {
                         return 0;
                 case OPTION_CUDA_DRIVER:
                         request->cuda_driver = true;
+                        return 0;
+                case OPTION_FENCE:
+                        request->fenced = true;
                         return 0;
                 case OPTION_KERNEL:
                         request->kernels[request->n_kernels++] = value;

@@ -30,6 +30,7 @@ typedef struct Request {
         bool cuda_driver;
         int device;
         bool checked; /* accesses are compared (check.h) */
+        bool fenced;  /* accesses stay within the launch's memory (fence.h) */
         bool plain;   /* no twins (batch.h): with them, the compiler crashed */
         const char *const *options;
         size_t n_options;

@@ -31,7 +31,10 @@ void settings_warn(const Config *config) {
         const ConfigUser *section;
         bool is_told;
 
-        if (!config->isolation_shared)
+        if (config->isolation.fence && !config->isolation.shared)
+                log_warning("fence = yes has no effect without isolation = shared: no other user's "
+                            "memory is in the context of a user's kernels");
+        if (!config->isolation.shared)
                 return;
         is_told = settings_warn_sms(&config->limits, "gpuqd", "");
         for (ConfigKind kind = 0; kind < _CONFIG_KIND_N; kind++)

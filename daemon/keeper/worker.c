@@ -170,6 +170,8 @@ static void worker_make_args(Words *args, const Config *config, const KeeperMess
         words_add(args, "%u", config->coalesce_us);
         words_add(args, "--in-place");
         words_add(args, config->in_place ? "yes" : "no");
+        words_add(args, "--fence");
+        words_add(args, config_is_fenced(config) ? "yes" : "no");
         words_add(args, "--cpu-devices");
         words_add(args, "%u", config->cpu.devices);
         words_add(args, "--cpu-threads");

@@ -83,6 +83,11 @@ typedef enum ConfigKind {
 
 extern const char *const config_kinds[_CONFIG_KIND_N];
 
+typedef struct ConfigIsolation {
+        bool shared; /* all users share the workers */
+        bool fence;  /* if so, kernels reach their own job's memory only: see config_is_fenced() */
+} ConfigIsolation;
+
 /* Memory by which clients send messages, or have their workers take prepared jobs. */
 typedef struct ConfigRings {
         bool messages;
@@ -102,7 +107,7 @@ typedef struct Config {
         ConfigAdmission admission;
         ConfigDriver device;
         ConfigCpu cpu;
-        bool isolation_shared;
+        ConfigIsolation isolation;
         unsigned worker_idle_s;
         unsigned spare_workers;   /* for each device: with a context, and no user yet */
         unsigned takeover_s;      /* how long a restarted supervisor waits for clients */
@@ -134,6 +139,10 @@ typedef struct Config {
 const char *config_devices_text(uint64_t devices, char text[static CONFIG_DEVICES_TEXT]);
 /** config_add() - the section of this name; a new one has the limits of [gpuqd]. Return: NULL: out of memory. */
 ConfigUser *config_add(Config *config, ConfigKind kind, const char *name);
+/** config_is_fenced() - whether kernels reach the memory of their own user alone, in a context that users share. */
+static inline bool config_is_fenced(const Config *config) {
+        return config->isolation.shared && config->isolation.fence;
+}
 /** config_free() - NULL is fine. Return: NULL. */
 Config *config_free(Config *config);
 /** config_limits() - those that [gpuqd] or its own section give a user, by name (NULL if nameless) or uid. Never NULL. */

@@ -318,6 +318,8 @@ static size_t compile_words(const Compile *compile, CompileWords *words, const c
                 COMPILE_WORD("--device");
                 COMPILE_WORD(words->device);
         }
+        if (settings->fence && compile->format != GPUQ__V1__FORMAT__BUILTIN)
+                COMPILE_WORD("--fence");
         for (size_t i = 0; i < compile->n_kernels; ++i) {
                 COMPILE_WORD("--kernel");
                 COMPILE_WORD(compile->texts[compile->n_options + i]);

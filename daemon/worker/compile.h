@@ -24,6 +24,7 @@ typedef struct CompilerSettings {
         uint64_t cache_bytes; /* that it may have */
         unsigned timeout_s;   /* 0: none */
         unsigned device;
+        bool fence; /* of all but the built-in kernels (compiler/fence.h) */
 } CompilerSettings;
 
 typedef struct CompileRequest {

@@ -94,7 +94,7 @@ static size_t graph_step_room(const Step *step) {
                 return sizeof(GraphGemm);
         if (step->kind != STEP_LAUNCH)
                 return sizeof(GraphPlaces);
-        for (size_t i = 0; i < step->launch.function->n_parameters; ++i)
+        for (size_t i = 0; i < function_n_values(step->launch.function); ++i)
                 n += step->launch.function->parameters[i].size;
         return n;
 }
@@ -106,7 +106,7 @@ static void graph_step_arguments(const Program *program, const Step *step, uint8
         GraphGemm gemm;
 
         if (step->kind == STEP_LAUNCH) {
-                for (size_t i = 0; i < function->n_parameters; ++i) {
+                for (size_t i = 0; i < function_n_values(function); ++i) {
                         memcpy(arguments, step->launch.values[i], function->parameters[i].size);
                         arguments += function->parameters[i].size;
                 }

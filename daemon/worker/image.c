@@ -9,6 +9,7 @@
 
 #include "compiler/batch.h"
 #include "compiler/check.h"
+#include "compiler/fence.h"
 #include "util/kernel-name.h"
 #include "util/symbol.h"
 
@@ -82,6 +83,25 @@ static void image_read_parameters(Image *image, Function *function, const Compil
                 for (size_t i = 0; i < function->n_parameters; ++i)
                         function->parameters[i].kind = GPUQ__V1__KIND__BYTES;
         function->kinds_known = known || function->n_parameters == 0;
+}
+
+/* The last parameter, which users do not pass. */
+static int image_take_fence(const Image *image, Function *function, Failure *failure) {
+        FunctionParameter *fence = function->parameters + function->n_parameters - 1;
+
+        if (!image->is_fenced)
+                return 0;
+        if (function->n_parameters > 0)
+                image->cu->cuFuncGetParamInfo(function->function, function->n_parameters - 1,
+                                              &fence->offset, &fence->size);
+        if (function->n_parameters == 0 || fence->size != sizeof(Fence))
+                return failure_set(failure, GPUQ__V1__CODE__E_IMAGE, "kernel %s has no fence",
+                                   function->name);
+
+        --function->n_parameters;
+        function->is_fenced = true;
+        function->n_parameter_bytes = fence->offset + fence->size;
+        return 0;
 }
 
 static bool parameter_is_length(const FunctionParameter *parameter) {
@@ -171,6 +191,9 @@ static int image_read_function(Image *image, Function *function, Failure *failur
         function->text = kernel ? kernel->text : "";
         function->max_threads = (unsigned)max_threads;
         image_read_attributes(image, function);
+        r = image_take_fence(image, function, failure);
+        if (r)
+                return r;
         image_read_parameters(image, function, kernel);
         image_read_needs(function, image->needs + (function->parameters - image->parameters));
         if (image->has_twins)
@@ -338,6 +361,7 @@ int image_load(Context *context, Compiled *compiled, void *data, Image **ret_ima
         image->has_variables = compiled->flags & COMPILED_HAS_VARIABLES;
         image->has_printf = compiled->flags & COMPILED_HAS_PRINTF;
         image->has_twins = compiled->flags & COMPILED_HAS_TWINS;
+        image->is_fenced = compiled->flags & COMPILED_IS_FENCED;
 
         r = image_fill(image, compiled, failure);
         if (r) {

@@ -43,8 +43,9 @@ struct Function {
         size_t n_parameters;
         Need *needs; /* of each parameter; NULL: none */
         bool kinds_known;
-        unsigned max_threads;                                                /* in a block */
-        size_t static_shared;                                                /* bytes */
+        bool is_fenced;       /* it takes a Fence behind its parameters (compiler/fence.h) */
+        unsigned max_threads; /* in a block */
+        size_t static_shared; /* bytes */
         unsigned n_registers, n_const, n_local, ptx_version, binary_version; /* for the client */
         size_t dynamic_shared;     /* bytes allowed so far */
         size_t n_parameter_bytes;  /* where the last parameter ends */
@@ -79,8 +80,14 @@ typedef struct Image {
         bool has_variables; /* writable ones: never shared */
         bool has_printf;
         bool has_twins;
+        bool is_fenced;
         Checkable checkable;
 } Image;
+
+/** function_n_values() - what a launch passes: its parameters and, as the last of parameters[], the fence. */
+static inline size_t function_n_values(const Function *function) {
+        return function->n_parameters + function->is_fenced;
+}
 
 /**
  * image_load() - load a compiled module; waits for every running kernel

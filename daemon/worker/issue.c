@@ -19,6 +19,7 @@ void issuer_init(Issuer *issuer, Context *context, Streams *streams,
         graphs_init(&issuer->graphs, context);
         textures_init(&issuer->textures, context);
         transfer_init(&issuer->transfer, context, streams);
+        fences_init(&issuer->fences, context);
 }
 
 bool issuer_may_batch(const Issuer *issuer) {
@@ -246,6 +247,9 @@ static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
         int r;
 
         job_set_addresses(job, batch->way == BATCH_IN_PLACE);
+        r = fence_set(&issuer->fences, job, failure);
+        if (r)
+                return r;
         r = issue_textures(issuer, batch, job->program, failure);
         if (r)
                 return r;
@@ -274,15 +278,19 @@ static int issue_job(Issuer *issuer, Batch *batch, Job *job, Failure *failure) {
 
 /* ---- the launch of several jobs --------------------------------------------------------- */
 
-static CUresult issue_twin(Issuer *issuer, const Batch *batch) {
+static int issue_twin(Issuer *issuer, const Batch *batch, CUresult *ret_result, Failure *failure) {
         const ProgramLaunch *launch = NULL;
-        const Job *job;
+        Job *job;
         CUresult result;
+        int r;
 
         assert(batch->kind.function->twin);
         issuer->table.n_rows = 0;
         TAILQ_FOREACH (job, &batch->jobs, queue) {
                 job_set_addresses(job, batch->way == BATCH_IN_PLACE);
+                r = fence_set(&issuer->fences, job, failure);
+                if (r)
+                        return r;
                 launch = program_only_launch(job->program);
                 twin_add(&issuer->table, launch);
         }
@@ -292,7 +300,8 @@ static CUresult issue_twin(Issuer *issuer, const Batch *batch) {
                 ++issuer->counters.n_batches;
                 issuer->counters.n_coalesced += batch->n_jobs;
         }
-        return result;
+        *ret_result = result;
+        return 0;
 }
 
 static int issue_jobs(Issuer *issuer, Batch *batch, Failure *failure) {
@@ -303,7 +312,9 @@ static int issue_jobs(Issuer *issuer, Batch *batch, Failure *failure) {
 
         /* The context may have failed since the batch was formed. */
         if (function->twin) {
-                result = issue_twin(issuer, batch);
+                r = issue_twin(issuer, batch, &result, failure);
+                if (r)
+                        return r;
                 if (result == CUDA_SUCCESS || result_is_sticky(result))
                         return issue_check(issuer, result, "a twin", failure);
         }

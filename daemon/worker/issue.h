@@ -10,6 +10,7 @@
  * done word.
  */
 
+#include "worker/fence.h"
 #include "worker/transfer.h"
 #include "worker/twin.h"
 
@@ -34,6 +35,7 @@ typedef struct Issuer {
         Textures textures;
         Transfer transfer;
         TwinTable table;
+        Fences fences;
         IssueCounters counters;
         CUevent events[ISSUE_EVENTS_MAX]; /* idle ones, with timing */
         unsigned n_events;

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "compiler/check.h"
+#include "compiler/fence.h"
+#include "util/fixed_range.h"
 #include "worker/arenas.h"
 #include "worker/twin.h"
 
@@ -314,8 +316,9 @@ static uint64_t job_count_small(const Job *job) {
 static bool job_fits_in_place(const Job *job) {
         uint64_t n_host = 0;
 
-        if (job->program->is_checked || job->program->n_textures > 0 || job->staging.updates ||
-            job->n_small > JOB_SMALL_BYTES || !program_only_launch(job->program))
+        if (job->program->is_checked || job->program->is_fenced || job->program->n_textures > 0 ||
+            job->staging.updates || job->n_small > JOB_SMALL_BYTES ||
+            !program_only_launch(job->program))
                 return false;
         for (size_t i = 0; i < job->n_buffers; ++i) {
                 const StagingBuffer *buffer = &job->buffers[i];
@@ -348,6 +351,38 @@ static void job_find_kind(Job *job) {
         job->kind.shared_bytes = launch->shared_bytes;
 }
 
+/* The range of a fence is from the first to the last: only arenas of this user may be between them. */
+static const Arena *job_first_device_arena(const Job *job) {
+        for (size_t i = 0; i < job->n_buffers; ++i)
+                if (job->buffers[i].in_device)
+                        return job_arena(job->buffers[i].arena);
+        return NULL;
+}
+
+static int job_check_regions(Job *job) {
+        const Arena *first = job_first_device_arena(job), *arena;
+
+        for (size_t i = 0; i < job->n_buffers; ++i) {
+                arena = job_arena(job->buffers[i].arena);
+                if (!job->buffers[i].in_device || arena == first)
+                        continue;
+                if (!fixed_region_is(first->address) || !fixed_region_is(arena->address) ||
+                    fixed_region(first->address) != fixed_region(arena->address))
+                        return failure_set(
+                                &job->failure, GPUQ__V1__CODE__E_MEMORY,
+                                "the job's device memory is not in one range of addresses, as "
+                                "fence = yes needs: it is older than this setting, or more than "
+                                "%llu GiB; free it and allocate it again",
+                                (unsigned long long)(FIXED_REGION_BYTES >> 30));
+        }
+        return 0;
+}
+
+static int job_check_fence(Job *job) {
+        staging_fence(&job->staging, FENCE_MARGIN);
+        return job_check_regions(job);
+}
+
 int job_check(Job *job, Programs *programs) {
         bool is_checked;
         int r;
@@ -368,6 +403,10 @@ int job_check(Job *job, Programs *programs) {
                 return r;
         if (job->program->n_textures > 0 && !is_checked)
                 r = job_plan_staging(job, 1); /* for the alignment of textures */
+        if (r)
+                return r;
+        if (job->program->is_fenced)
+                r = job_check_fence(job);
         if (r)
                 return r;
 

@@ -113,6 +113,7 @@ struct Job {
         bool may_be_in_place; /* its kernel could work on host memory itself */
 
         CheckedTable *checked; /* of a checked job, once it was issued */
+        uint32_t fence_word;   /* of a fenced job in flight (fence.h): index + 1; 0: none */
         struct Batch *batch;   /* in flight */
         CUdeviceptr scratch;   /* where its staged slices are */
         bool late_told;

@@ -25,6 +25,7 @@ static const char usage[] =
         "                    [--cpu-devices N] [--cpu-threads N] [--cpu-broken FILE]\n"
         "                    [--cache DIR] [--cache-bytes N] [--compile-timeout SECONDS]\n"
         "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
+        "                    [--fence yes|no]\n"
         "                    [--connections N] [--poll-us N] [--sms all|N%|N]\n"
         "                    [--libraries FOLDER:...]\n"
         "Started by gpuqd, not by hand: descriptors 3 to 5 are its channel to the supervisor.\n";
@@ -95,6 +96,8 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                         return parse_number(value, &options->poll_us);
                 case 'P':
                         return parse_flag(value, &options->in_place);
+                case 'F':
+                        return parse_flag(value, &options->fence);
                 case 'L':
                         options->libraries = value;
                         return 0;
@@ -121,6 +124,7 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
                 {"coalesce", required_argument, NULL, 'C'},
                 {"coalesce-us", required_argument, NULL, 'U'},
                 {"in-place", required_argument, NULL, 'P'},
+                {"fence", required_argument, NULL, 'F'},
                 {"connections", required_argument, NULL, 'N'},
                 {"poll-us", required_argument, NULL, 'u'},
                 {"sms", required_argument, NULL, 'S'},

@@ -196,6 +196,12 @@ static int module_copy_named(Module *module, const Compiled *compiled) {
         return 0;
 }
 
+/* Kernels of gpuq's own access what was checked before their launch. */
+static bool module_lacks_fence(const Module *module, const Compiled *compiled) {
+        return module->modules->compilers->settings.fence && !module->is_ours &&
+               !(compiled->flags & COMPILED_IS_FENCED);
+}
+
 static void module_on_compiled(void *userdata, Compiled *compiled, void *data,
                                const Failure *failure) {
         Module *module = userdata;
@@ -210,6 +216,12 @@ static void module_on_compiled(void *userdata, Compiled *compiled, void *data,
 
         module->compiled = compiled;
         module->data = data;
+        if (module_lacks_fence(module, compiled)) {
+                failure_set(&module->failure, GPUQ__V1__CODE__E_INTERNAL,
+                            "gpuqd-compiler made an image without a fence");
+                module_fail(module);
+                return;
+        }
         if (module_copy_named(module, compiled) < 0) {
                 failure_set(&module->failure, GPUQ__V1__CODE__E_MEMORY,
                             "the worker is out of memory");
@@ -286,6 +298,7 @@ static int modules_want_builtin(Modules *modules, const CompileRequest *request)
         r = module_new(modules, 0, &modules->builtin);
         if (r < 0)
                 return r;
+        modules->builtin->is_ours = true;
         module_start(modules->builtin, request);
         return 0;
 }
@@ -320,6 +333,7 @@ int module_add(Modules *modules, uint64_t id, const CompileRequest *request) {
         }
 
         module->is_builtin = is_builtin;
+        module->is_ours = request->format == GPUQ__V1__FORMAT__BUILTIN;
         HASH_ADD(hh, modules->by_id, id, sizeof(module->id), module);
         if (!module->hh.tbl) {
                 module_free(module);

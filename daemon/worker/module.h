@@ -36,6 +36,7 @@ struct Module {
         unsigned n_uses; /* jobs, waiting and in flight */
         bool dropped;    /* freed when it has no users */
         bool is_builtin; /* takes its image from modules->builtin */
+        bool is_ours;    /* gpuq's own kernels, checked or not */
         Compile *compile;
         Compiled *compiled; /* while it waits to be loaded */
         void *data;

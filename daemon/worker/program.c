@@ -55,7 +55,7 @@ static ProgramRoom program_measure(const Gpuq__V1__Operations *operations) {
                 if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
                         continue;
                 room.n_values +=
-                        operation->launch->n_arguments + 1; /* a wide form takes one more */
+                        operation->launch->n_arguments + 1; /* a wide form, or a fence, takes one more */
                 for (size_t k = 0; k < operation->launch->n_arguments; ++k) {
                         room.n_scalars += argument_slots(operation->launch->arguments[k]);
                         room.n_textures += operation->launch->arguments[k]->value_case ==
@@ -231,6 +231,8 @@ static int program_arguments(ProgramBuilder *builder, ProgramLaunch *launch,
 
         launch->values = builder->values;
         builder->values += message->n_arguments + 1;
+        if (function->is_fenced)
+                launch->values[message->n_arguments] = &builder->program->fence;
         for (unsigned i = 0; i < message->n_arguments; ++i) {
                 r = program_argument(builder, launch, i, message->arguments[i]);
                 if (r)
@@ -262,6 +264,7 @@ static int program_launch(ProgramBuilder *builder, const Gpuq__V1__Launch *messa
 
         builder->program->is_wide |= wide_apply(launch, builder->context, &builder->program->wide);
         builder->program->has_printf |= kernel->image->has_printf;
+        builder->program->is_fenced |= launch->function->is_fenced;
         builder->program->is_checked |= kernel->image->checkable.address != 0;
         ++builder->program->n_steps;
         return 0;

@@ -174,6 +174,7 @@ void runner_end_batch(Runner *runner, Batch *batch) {
 
         while ((job = TAILQ_FIRST(&batch->jobs))) {
                 TAILQ_REMOVE(&batch->jobs, job, queue);
+                fence_end(&runner->issuer.fences, job);
                 runner_end(runner, job);
         }
         batch_free(batch, &runner->blocks);

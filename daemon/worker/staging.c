@@ -24,7 +24,8 @@ typedef struct StagingSlice {
 } StagingSlice;
 
 size_t staging_room(size_t n_buffers) {
-        return n_buffers * (sizeof(uint64_t) + 4 * sizeof(StagingRange) + sizeof(StagingSlice));
+        return n_buffers * (sizeof(uint64_t) + 4 * sizeof(StagingRange) + sizeof(StagingSlice)) +
+               sizeof(StagingRange);
 }
 
 static int staging_compare(const void *a, const void *b) {
@@ -280,7 +281,7 @@ int staging_plan(const StagingBuffer *buffers, size_t n_buffers, uint64_t gap, v
 
         staging.scratch = memory;
         staging.zero = (void *)(staging.scratch + n_buffers);
-        staging.in = staging.zero + n_buffers;
+        staging.in = staging.zero + n_buffers + 1;
         staging.out = staging.in + n_buffers;
         staging.clear = staging.out + n_buffers;
         slices = (void *)(staging.clear + n_buffers);
@@ -307,4 +308,26 @@ int staging_plan(const StagingBuffer *buffers, size_t n_buffers, uint64_t gap, v
         staging_plan_device(&staging, buffers, n_buffers, slices);
         *ret_staging = staging;
         return 0;
+}
+
+/* What no copy fills; with `ordered`, all, as a copy over it follows. */
+void staging_fence(Staging *staging, uint64_t margin) {
+        uint64_t at = 0;
+        size_t n = 0;
+
+        if (staging->n_bytes == 0)
+                return;
+        staging->n_bytes += margin;
+        for (size_t i = 0; i <= staging->n_in && !staging->ordered; ++i) {
+                const StagingRange *in = i < staging->n_in ? &staging->in[i] : NULL;
+                uint64_t end = in ? in->scratch : staging->n_bytes;
+
+                if (end > at)
+                        staging->zero[n++] = (StagingRange){.scratch = at, .length = end - at};
+                if (in)
+                        at = in->scratch + in->length;
+        }
+        if (staging->ordered)
+                staging->zero[n++] = (StagingRange){.length = staging->n_bytes};
+        staging->n_zero = n;
 }

@@ -69,5 +69,12 @@ size_t staging_room(size_t n_buffers);
  */
 int staging_plan(const StagingBuffer *buffers, size_t n_buffers, uint64_t gap, void *memory,
                  Staging *ret_staging);
+/**
+ * staging_fence() - let no byte of the scratch block show another user's data
+ * @margin: bytes to add behind all
+ *
+ * For a kernel that may read the whole block, and for data that is staged, never worked on in place.
+ */
+void staging_fence(Staging *staging, uint64_t margin);
 
 #endif

@@ -32,7 +32,7 @@ void twin_add(TwinTable *table, const ProgramLaunch *launch) {
         const Function *function = launch->function;
         uint8_t *row = table->bytes + table->n_rows * batch_pitch(function->n_parameter_bytes);
 
-        for (size_t i = 0; i < function->n_parameters; ++i)
+        for (size_t i = 0; i < function_n_values(function); ++i)
                 twin_copy(row + function->parameters[i].offset, launch->values[i],
                           function->parameters[i].size);
         ++table->n_rows;

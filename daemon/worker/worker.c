@@ -489,6 +489,7 @@ static int worker_init_objects(Worker *worker) {
                 .cache_bytes = options->cache_bytes,
                 .timeout_s = options->compile_timeout_s,
                 .device = worker->ordinal,
+                .fence = options->fence,
         };
         const RunnerSettings runner = {
                 .issue = {.coalesce = options->coalesce, .in_place = options->in_place},

@@ -220,7 +220,8 @@ def test_status_as_tables_and_as_json(gpuqd):
     assert status["state"] == "ready" and status["queued"] == status["running"] == 0
     assert status["driver"] == ("cuda" if place.on_gpu() else "cpu")
     assert set(status) == {"version", "daemon", "driver", "driver_version", "state", "uptime_us", "lacks", "queued",
-                           "running", "devices", "workers", "users", "history_problem", "history_lost", "uid", "limits", "slurm_jobs"}
+                           "running", "devices", "workers", "users", "isolation", "history_problem", "history_lost", "uid", "limits",
+                           "slurm_jobs"}
     assert set(status["devices"][0]) == {"index", "name", "uuid", "pci", "state", "drained", "memory_total",
                                          "memory_arenas", "memory_used", "queued", "running", "quanta", "overruns", "xids"}
     assert status["devices"][0]["state"] == "ready"

@@ -16,7 +16,7 @@
 static size_t status_n_texts(const Gpuq__V1__Status *status) {
         size_t n = strlen(status->daemon) + strlen(status->driver) +
                    strlen(status->driver_version) + strlen(status->state) + strlen(status->lacks) +
-                   strlen(status->history_problem) + 6;
+                   strlen(status->history_problem) + strlen(status->isolation) + 7;
 
         for (size_t i = 0; i < status->n_devices; i++) {
                 const Gpuq__V1__DeviceStatus *device = status->devices[i];
@@ -197,6 +197,7 @@ static int status_new(const Gpuq__V1__Status *from, gpuq_status **ret_status) {
         status->lacks = *from->lacks ? block_text(&block, from->lacks) : NULL;
         status->history_problem = block_text(&block, from->history_problem);
         status->history_lost = from->history_lost;
+        status->isolation = block_text(&block, from->isolation);
         status->uid = from->uid;
         status_fill_devices(status, from, &block);
         status_fill_workers(status, from, &block);

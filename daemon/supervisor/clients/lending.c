@@ -66,7 +66,7 @@ static Lending *lending_of(Lease *lease) {
 bool lending_can(const Session *session) {
         const Config *config = session->engine->config;
 
-        return config->rings.direct && !config->isolation_shared;
+        return config->rings.direct && !config->isolation.shared;
 }
 
 static Failure *lending_make(Session *session, int ret_bells[static 2]) {

@@ -128,7 +128,7 @@ static char *report_sms(ReportStatus *report, const User *user) {
         Sms sms = user->person->limits.sms;
         char *text;
 
-        if (sms_are_all(sms) || report->engine->config->isolation_shared)
+        if (sms_are_all(sms) || report->engine->config->isolation.shared)
                 return "";
         text = report_take(report, SMS_TEXT, 1);
         return text ? (char *)sms_text(sms, text) : "";
@@ -289,6 +289,12 @@ static int report_fill(ReportStatus *report) {
         return report_users(report);
 }
 
+static char *report_isolation(const Config *config) {
+        if (config_is_fenced(config))
+                return "shared, fenced";
+        return config->isolation.shared ? "shared" : "user";
+}
+
 int status_pack(Clients *clients, uint8_t **ret_data, size_t *ret_n_data) {
         ReportStatus report = {
                 .engine = clients->engine,
@@ -301,6 +307,7 @@ int status_pack(Clients *clients, uint8_t **ret_data, size_t *ret_n_data) {
 
         if (clients->lacks_priority)
                 report.status.lacks = REPORT_LACKS_PRIORITY;
+        report.status.isolation = report_isolation(clients->engine->config);
         r = report_fill(&report);
         if (r < 0)
                 return r;

@@ -75,6 +75,44 @@ static int arena_charge(Arena *arena) {
         return r;
 }
 
+/* ---- addresses ---------------------------------------------------------------------------- */
+
+/* They may be of either kind, as a restart may have changed that. */
+static void arena_take_address(Arena *arena) {
+        Engine *engine = arena->engine;
+
+        if (config_is_fenced(engine->config)) {
+                arena->address =
+                        regions_take(&engine->arenas.regions, arena->size, arena->user->uid);
+                return;
+        }
+        arena->address = addresses_take(&engine->arenas.addresses, arena->size);
+        regions_block(&engine->arenas.regions, arena->address, 1);
+}
+
+static void arena_claim_address(Arena *arena) {
+        Engine *engine = arena->engine;
+
+        if (fixed_region_is(arena->address))
+                regions_claim(&engine->arenas.regions, arena->address, arena->size,
+                              arena->user->uid);
+        else
+                regions_block(&engine->arenas.regions, arena->address, 1);
+        addresses_claim(&engine->arenas.addresses, arena->address);
+}
+
+static void arena_give_address(Arena *arena) {
+        Engine *engine = arena->engine;
+
+        if (fixed_region_is(arena->address))
+                regions_give(&engine->arenas.regions, arena->address, arena->size);
+        else
+                regions_block(&engine->arenas.regions, arena->address, -1);
+        addresses_give(&engine->arenas.addresses, arena->address);
+}
+
+/* ---- new ones ------------------------------------------------------------------------------ */
+
 Failure *arena_quota_failure(const User *user, ArenaPlace place, uint64_t size) {
         if (!user_may_charge(user, USER_ARENAS, 1))
                 return user_quota_failure(user, USER_ARENAS, 1);
@@ -122,7 +160,7 @@ int arena_restore(Engine *engine, const LedgerArena *record, uint32_t slot, Devi
         arena->session = record->session;
         arena->device = device;
         arena->address = record->address;
-        addresses_claim(&engine->arenas.addresses, arena->address);
+        arena_claim_address(arena);
         if (device)
                 device->arena_bytes += arena->size;
         *ret_arena = arena;
@@ -201,7 +239,7 @@ static void arena_free(Arena *arena) {
                 arena->device->arena_bytes -= arena->size;
         HASH_DEL(arena->engine->arenas.by_id, arena);
         arena_forget_fd(arena);
-        addresses_give(&arena->engine->arenas.addresses, arena->address);
+        arena_give_address(arena);
         user_uncharge(&arena->charge);
         user_uncharge(&arena->count);
         user_release(arena->user);
@@ -276,7 +314,7 @@ int arena_ask(Arena *arena, Executor *executor) {
         if (arena->asked_worker == executor->id)
                 return 0;
         if (!arena->address)
-                arena->address = addresses_take(&arena->engine->arenas.addresses, arena->size);
+                arena_take_address(arena);
         r = executor->engine->executor_ops->push_arena(executor, arena, true);
         if (r == 0)
                 arena->asked_worker = executor->id;
@@ -288,7 +326,7 @@ int arena_made(Arena *arena, Executor *executor, uint64_t address, int fd) {
         int r;
 
         if (address != arena->address) {
-                addresses_give(&arena->engine->arenas.addresses, arena->address);
+                arena_give_address(arena);
                 arena->address = 0;
         }
         arena->device = executor->device;

@@ -66,7 +66,7 @@ void device_configure(Device *device) {
         fairshare_configure(device->share, config->usage_half_life_s * 1000000000ull,
                             config->limits.weight);
         /* One context needs no switches. */
-        device->quanta.quantum_ns = config->isolation_shared ? 0 : config->quantum_ms * 1000000ull;
+        device->quanta.quantum_ns = config->isolation.shared ? 0 : config->quantum_ms * 1000000ull;
         device->is_dirty = true;
 }
 

@@ -67,6 +67,7 @@ typedef struct EngineEnds {
 typedef struct EngineArenas {
         Arena *by_id;
         Addresses addresses; /* of device arenas */
+        Regions regions;     /* with fence = yes: instead of those */
 } EngineArenas;
 
 struct Engine {

@@ -143,7 +143,7 @@ static void gate_charge_overrun(QuantaDomain *domain, uint64_t now_ns) {
 void gate_tick(Executor *executor) {
         const Job *first = TAILQ_FIRST(&executor->inflight);
 
-        if (first && !first->delivery.is_queued && !executor->engine->config->isolation_shared)
+        if (first && !first->delivery.is_queued && !executor->engine->config->isolation.shared)
                 gate_charge(executor, engine_now(executor->engine));
 }
 

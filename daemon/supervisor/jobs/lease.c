@@ -153,7 +153,7 @@ static bool lease_suits(const Executor *executor, const User *user) {
         return executor->is_ready && !executor->is_outdated && slot && slot->executor == executor &&
                !express_is_used(slot) && !executor->n_long && TAILQ_EMPTY(&slot->alone) &&
                !engine->is_paused && !engine->is_closing && engine->config->rings.direct &&
-               !engine->config->isolation_shared && LIST_EMPTY(&engine->ends.traces) &&
+               !engine->config->isolation.shared && LIST_EMPTY(&engine->ends.traces) &&
                health_takes_jobs(&executor->device->health) &&
                lease_suits_user(user, engine_now(engine)) && lease_is_lone(slot);
 }

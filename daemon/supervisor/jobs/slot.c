@@ -10,7 +10,7 @@
 
 static SlotKey slot_key(const Engine *engine, const User *user, const Device *device) {
         return (SlotKey){
-                .domain = engine->config->isolation_shared ? 0 : user->uid,
+                .domain = engine->config->isolation.shared ? 0 : user->uid,
                 .device = device->index,
         };
 }
@@ -61,7 +61,7 @@ Slot *slot_get(Engine *engine, const User *user, Device *device) {
         slot->device = device;
         slot->retry.data = slot;
         slot->allowances =
-                engine->config->isolation_shared ? &slot->shared : &user->person->allowances;
+                engine->config->isolation.shared ? &slot->shared : &user->person->allowances;
         LIST_INIT(&slot->lanes);
         TAILQ_INIT(&slot->alone);
         TAILQ_INIT(&slot->making);
@@ -79,7 +79,7 @@ static User *slot_user(const Slot *slot) {
         const Engine *engine = slot->engine;
         User *user = NULL;
 
-        if (!engine->config->isolation_shared)
+        if (!engine->config->isolation.shared)
                 HASH_FIND(hh, engine->users, &slot->key.domain, sizeof(slot->key.domain), user);
         return user;
 }

@@ -29,10 +29,12 @@ void supervisor_reload(Supervisor *supervisor, int fd) {
         }
 
         /* The uid of a domain's worker cannot change under running jobs. */
-        if (config->isolation_shared != supervisor->config->isolation_shared) {
+        if (config->isolation.shared != supervisor->config->isolation.shared) {
                 log_warning("the change of isolation takes effect when gpuqd is restarted");
-                config->isolation_shared = supervisor->config->isolation_shared;
+                config->isolation.shared = supervisor->config->isolation.shared;
         }
+        config->isolation.fence =
+                supervisor->config->isolation.fence; /* as modules that are loaded have it or not */
         old = supervisor->config;
         supervisor->config = config;
         supervisor_ask_names(supervisor);

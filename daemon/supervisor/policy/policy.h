@@ -9,7 +9,7 @@
  * time (duration), what a job costs on each device (placement), the order that a session's buffers
  * impose (order), whether a device may be used (health), which job caused a fault (fault, suspects),
  * how often a user may cost others something (allowance), how much of something finite one user may
- * hold (quota), where device memory is mapped (addresses), how many modules load at once (loads), and
+ * hold (quota), where device memory is mapped (addresses, regions), how many modules load at once (loads), and
  * when to retry for memory (pressure). It also counts durations for quantiles (sketch, waits). All of
  * it is pure: time is an argument, and nothing here does I/O, logs, or knows
  * another room. The cost of a decision grows at most with the logarithm of users and jobs.
@@ -31,6 +31,7 @@
 #include "quanta.h"
 #include "queue.h"
 #include "quota.h"
+#include "regions.h"
 #include "sketch.h"
 #include "suspects.h"
 #include "waits.h"

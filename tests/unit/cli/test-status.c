@@ -84,6 +84,7 @@ static const gpuq_status whole = {
         .uid = 1,
         .slurm_jobs = slurm_jobs,
         .n_slurm_jobs = ARRAY_SIZE(slurm_jobs),
+        .isolation = "",
 };
 
 static char *written(const gpuq_status *status, bool is_verbose, size_t width) {

@@ -467,7 +467,7 @@ static void worker_starts_with_what_it_needs_and_no_more(void **state) {
         daemon_start_serving(&daemon_, true);
         answer = ask("spawn 1 %u", getuid());
         snprintf(wanted, sizeof(wanted),
-                 "--coalesce yes --coalesce-us 0 --in-place yes "
+                 "--coalesce yes --coalesce-us 0 --in-place yes --fence no "
                  "--cpu-devices 1 --cpu-threads 0 --cache %s/cache/%u "
                  "--cache-bytes 18446744073709551615 --compile-timeout 120\n",
                  place.folder, getuid());

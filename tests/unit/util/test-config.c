@@ -90,7 +90,8 @@ static void empty_file_gives_the_defaults(void **state) {
         assert_string_equal(config->cache_dir, "/var/cache/gpuq");
         assert_int_equal(config->device, CONFIG_DRIVER_AUTO);
         assert_int_equal(config->cpu.devices, 1);
-        assert_false(config->isolation_shared);
+        assert_false(config->isolation.shared);
+        assert_false(config->isolation.fence);
         assert_int_equal(config->worker_idle_s, 60);
         assert_int_equal(config->hello_timeout_s, 10);
         assert_int_equal(config->inflight_jobs, 256);
@@ -119,7 +120,8 @@ static void every_key_is_read(void **state) {
                 "\tadmin_group =\n"
                 "supervisor_user = one\nworker_user = two\ncache_dir = /c\ndevice = cpu\n"
                 "libraries = /x:/y z\n"
-                "cpu_devices = 4\ncpu_threads = 3\nisolation = shared\nworker_idle_s = 0\n"
+                "cpu_devices = 4\ncpu_threads = 3\nisolation = shared\nfence = yes\nworker_idle_s "
+                "= 0\n"
                 "connections = 8\ninflight_jobs = 1\ninflight_ms = 9\npoll_us = 12\nrings = no\n"
                 "express = no\ncoalesce = no\ncoalesce_us = 14\nin_place = no\njob_timeout_s = 5\n"
                 "compile_timeout_s = 6\n"
@@ -137,7 +139,8 @@ static void every_key_is_read(void **state) {
         assert_int_equal(config->device, CONFIG_DRIVER_CPU);
         assert_int_equal(config->cpu.devices, 4);
         assert_int_equal(config->cpu.threads, 3);
-        assert_true(config->isolation_shared);
+        assert_true(config->isolation.shared);
+        assert_true(config_is_fenced(config));
         assert_int_equal(config->worker_idle_s, 0);
         assert_int_equal(config->connections, 8);
         assert_int_equal(config->inflight_jobs, 1);
@@ -509,7 +512,7 @@ static void sealed_configuration_is_read_back_whole(void **state) {
         assert_string_equal(read->admission.allow_groups, "a ; b\nc");
         assert_int_equal(strlen(read->cache_dir), 401);
         assert_int_equal(read->device, CONFIG_DRIVER_CPU);
-        assert_true(read->isolation_shared);
+        assert_true(read->isolation.shared);
         config_free(read);
         config_free(config);
 
@@ -649,17 +652,19 @@ static void long_lists_of_changes_are_cut(void **state) {
 
 static void fixed_keys_are_put_back(void **state) {
         Config *old = load("[gpuqd]\nstate_dir = /a\ncpu_devices = 1\n", NULL);
-        Config *config =
-                load("[gpuqd]\nstate_dir =\ncpu_devices = 2\nisolation = shared\njobs = 3\n", NULL);
+        Config *config = load("[gpuqd]\nstate_dir =\ncpu_devices = 2\nisolation = shared\nfence = "
+                              "yes\njobs = 3\n",
+                              NULL);
         char *text;
 
         assert_int_equal(config_keep_fixed(old, config, &text), 0);
         assert_string_equal(
-                text, "state_dir /a -> (empty), cpu_devices 1 -> 2, isolation user -> shared");
+                text, "state_dir /a -> (empty), cpu_devices 1 -> 2, isolation user -> shared, "
+                      "fence no -> yes");
         free(text);
         assert_string_equal(config->state_dir, "/a");
         assert_int_equal(config->cpu.devices, 1);
-        assert_false(config->isolation_shared);
+        assert_false(config->isolation.shared);
         assert_int_equal(config->limits.jobs, 3);
         assert_int_equal(config_keep_fixed(old, config, &text), 0);
         assert_string_equal(text, "");

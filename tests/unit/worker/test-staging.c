@@ -41,6 +41,31 @@ static void apart_buffers_get_aligned_places_of_their_own(void **state) {
         free(p.memory);
 }
 
+static void with_a_fence_every_byte_of_scratch_is_copied_or_zeroed(void **state) {
+        const StagingBuffer buffers[] = {
+                {&arena_a, 1000, 10, STAGING_IN},
+                {&arena_a, 12, 300, STAGING_OUT},
+                {&arena_b, 0, 1, STAGING_INOUT},
+                {&arena_b, 4096, 700, STAGING_IN},
+        };
+        Plan p = plan(buffers, 4);
+        Staging *s = &p.staging;
+        uint64_t n_bytes = s->n_bytes;
+        unsigned char is_set[4096] = {0};
+
+        staging_fence(s, 256);
+        assert_int_equal(s->n_bytes, n_bytes + 256);
+        for (size_t i = 0; i < s->n_in; ++i)
+                for (uint64_t k = 0; k < s->in[i].length; ++k)
+                        is_set[s->in[i].scratch + k]++;
+        for (size_t i = 0; i < s->n_zero; ++i)
+                for (uint64_t k = 0; k < s->zero[i].length; ++k)
+                        is_set[s->zero[i].scratch + k]++;
+        for (uint64_t k = 0; k < s->n_bytes; ++k)
+                assert_int_equal(is_set[k], 1);
+        free(p.memory);
+}
+
 static void same_slice_twice_is_one_memory_copied_once(void **state) {
         const StagingBuffer buffers[] = {
                 {&arena_a, 64, 100, STAGING_IN},
@@ -360,6 +385,7 @@ static void many_that_overlap_in_device_memory_are_one_sweep(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(apart_buffers_get_aligned_places_of_their_own),
+                cmocka_unit_test(with_a_fence_every_byte_of_scratch_is_copied_or_zeroed),
                 cmocka_unit_test(same_slice_twice_is_one_memory_copied_once),
                 cmocka_unit_test(overlapping_slices_keep_their_distance),
                 cmocka_unit_test(touching_slices_are_copied_together_but_not_joined),

@@ -134,7 +134,7 @@ class Status(ctypes.Structure):
                 ("n_devices", c_size_t), ("n_workers", c_size_t), ("n_users", c_size_t), ("queued", c_uint),
                 ("running", c_uint), ("uptime_us", c_uint64), ("lacks", c_char_p), ("history_problem", c_char_p),
                 ("history_lost", c_uint64), ("uid", c_uint32), ("limits", POINTER(UserLimit)), ("n_limits", c_size_t),
-                ("slurm_jobs", POINTER(SlurmJobStatus)), ("n_slurm_jobs", c_size_t)]
+                ("slurm_jobs", POINTER(SlurmJobStatus)), ("n_slurm_jobs", c_size_t), ("isolation", c_char_p)]
 
 
 class QueueEntry(ctypes.Structure):

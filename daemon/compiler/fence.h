@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_COMPILER_FENCE_H
+#define GPUQ_COMPILER_FENCE_H
+
+/*
+ * Fence
+ *
+ * A fenced image: each load and store of its kernels through global or generic addresses reaches the
+ * memory of its launch alone. Every kernel has one more parameter, behind its own: a Fence. The
+ * compiler makes the image, the worker passes the fence with each launch; both know this page.
+ *
+ * Memory of the launch is two ranges, the module's own variables, and shared, local and parameter
+ * memory, of which the hardware lets a thread reach its own only. Outside of it a load gives zeros, a
+ * store or an atomic operation does nothing, and the kernel writes 1 to `flag` when it returns. Nothing
+ * faults, as a fault would end the jobs of all users of the context.
+ *
+ * An access that begins in a range may end up to FENCE_MARGIN bytes behind it, so the margin must belong
+ * to nobody else.
+ */
+
+#include <stdint.h>
+
+#define FENCE_NAME   "gpuq_fence" /* begins every name that is added */
+#define FENCE_RANGES 2u
+#define FENCE_MARGIN 256u
+
+typedef struct FenceRange {
+        uint64_t begin;
+        uint64_t n_bytes; /* 0: nothing */
+} FenceRange;
+
+typedef struct Fence {
+        FenceRange ranges[FENCE_RANGES];
+        uint64_t flag; /* the address of a uint32_t */
+} Fence;
+
+#endif

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fence rewrite
+ *
+ * Functions take the fence as their first parameter, so that a call by pointer with other parameters
+ * than the function has cannot pass numbers of its own as the fence. Whether the memory that a thread
+ * accessed was inside is kept in one predicate, and told when the function returns.
+ */
+#include "compiler/fence_rewrite.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "compiler/fence.h"
+#include "compiler/fence_text.h"
+#include "util/grow.h"
+
+#define TEXT_MAX      (16u << 20)
+#define VARIABLES_MAX 4096u /* of global and constant memory: each is compared */
+#define TARGETS_MAX   256u  /* functions that are called by pointer: likewise */
+
+/* ---- edits ------------------------------------------------------------------------------------ */
+
+void fence_refuse(FenceText *fence, const char *format, ...) {
+        va_list arguments;
+
+        if (fence->r)
+                return;
+
+        fence->r = FENCE_REWRITE_E_REFUSED;
+        va_start(arguments, format);
+        if (vasprintf(&fence->error, format, arguments) < 0) {
+                fence->error = NULL;
+                fence->r = -ENOMEM;
+        }
+        va_end(arguments);
+        for (char *s = fence->error; s && *s; s++)
+                if (!isprint((unsigned char)*s))
+                        *s = '?';
+}
+
+FILE *fence_edit(FenceText *fence, const char *at, size_t n_removed) {
+        if (grow(&fence->edits, fence->n_edits, sizeof(*fence->edits)) < 0)
+                fence->r = fence->r ?: -ENOMEM;
+        else
+                fence->edits[fence->n_edits++] = (FenceEdit){
+                        .at = at,
+                        .n_removed = n_removed,
+                        .begin = (size_t)ftello(fence->words),
+                };
+        return fence->words;
+}
+
+const char *fence_begin_of(const FenceText *fence, const PtxInstruction *in) {
+        const char *s = in->is_guarded ? in->guard.text.s : in->opcode.s;
+
+        while (in->is_guarded && s > fence->text.s && *s != '@')
+                s--;
+        return s;
+}
+
+const char *fence_end_of(const FenceText *fence, const PtxInstruction *in) {
+        PtxTokens tokens = {in->opcode.s, fence->text.s + fence->text.n};
+        PtxToken token;
+
+        while ((token = ptx_tokens_next(&tokens)).n > 0)
+                if (ptx_token_is(token, ";"))
+                        return token.s + 1;
+        return tokens.at;
+}
+
+/* They have no order if they are at one place, but for that in which they were made. */
+static int compare_edits(const void *a, const void *b) {
+        const FenceEdit *x = a, *y = b;
+
+        if (x->at != y->at)
+                return x->at < y->at ? -1 : 1;
+        return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* The words of each, which end where those of the next edit made begin. */
+static size_t *find_ends(const FenceText *fence, size_t n_words) {
+        size_t *ends = calloc(fence->n_edits + 1, sizeof(*ends));
+
+        for (size_t i = 0; ends && i < fence->n_edits; i++)
+                ends[i] = i + 1 < fence->n_edits ? fence->edits[i + 1].begin : n_words;
+        return ends;
+}
+
+typedef struct Piece {
+        FenceEdit edit;
+        size_t end;
+} Piece;
+
+static void write_pieces(const FenceText *fence, const Piece *pieces, const char *words,
+                         FILE *out) {
+        const char *at = fence->text.s;
+
+        for (size_t i = 0; i < fence->n_edits; i++) {
+                const Piece *piece = &pieces[i];
+
+                fwrite(at, 1, (size_t)(piece->edit.at - at), out);
+                fwrite(words + piece->edit.begin, 1, piece->end - piece->edit.begin, out);
+                at = piece->edit.at + piece->edit.n_removed;
+        }
+        fwrite(at, 1, (size_t)(fence->text.s + fence->text.n - at), out);
+}
+
+static int write_text(const FenceText *fence, const char *words, size_t n_words, FILE *out) {
+        _cleanup_(freep) Piece *pieces = calloc(fence->n_edits + 1, sizeof(*pieces));
+        _cleanup_(freep) size_t *ends = find_ends(fence, n_words);
+
+        if (!pieces || !ends)
+                return -ENOMEM;
+        for (size_t i = 0; i < fence->n_edits; i++)
+                pieces[i] = (Piece){fence->edits[i], ends[i]};
+        qsort(pieces, fence->n_edits, sizeof(*pieces), compare_edits);
+        write_pieces(fence, pieces, words, out);
+        return 0;
+}
+
+/* ---- parameters --------------------------------------------------------------------------------- */
+
+static const char parameter[] = ".param .align 8 .b8 gpuq_fence[40]";
+
+_Static_assert(sizeof(Fence) == 40, "as the texts here have it");
+
+static const PtxFunction *find_function(const FenceText *fence, PtxToken name) {
+        for (size_t i = 0; i < fence->module->n_functions; i++)
+                if (ptx_token_same(fence->module->functions[i].name, name))
+                        return &fence->module->functions[i];
+        return NULL;
+}
+
+/* Of a list whose opening parenthesis is next: as its first, or its last. */
+static void add_to_list(FenceText *fence, PtxTokens *tokens, const char *words, bool is_last) {
+        PtxToken opening = ptx_tokens_next(tokens);
+        bool is_empty = ptx_token_is(ptx_tokens_peek(tokens), ")");
+
+        if (!ptx_tokens_skip(tokens, "(", ")"))
+                fence_refuse(fence, "a list of parameters has no end");
+        else if (is_last)
+                fprintf(fence_edit(fence, tokens->at - 1, 0), "%s%s", is_empty ? "" : ", ", words);
+        else
+                fprintf(fence_edit(fence, opening.s + 1, 0), "%s%s", words, is_empty ? "" : ", ");
+}
+
+/* Behind the name that a list may follow. */
+static void add_behind(FenceText *fence, PtxTokens *tokens, const char *words, bool is_last) {
+        if (ptx_token_is(ptx_tokens_peek(tokens), "("))
+                add_to_list(fence, tokens, words, is_last);
+        else
+                fprintf(fence_edit(fence, tokens->at, 0), "(%s)", words);
+}
+
+static void skip_returns(PtxTokens *tokens) {
+        if (!ptx_token_is(ptx_tokens_peek(tokens), "("))
+                return;
+        (void)ptx_tokens_next(tokens);
+        (void)ptx_tokens_skip(tokens, "(", ")");
+}
+
+/* Behind ".entry" or ".func" */
+static void add_parameter(FenceText *fence, PtxTokens *tokens, bool is_entry) {
+        const PtxFunction *function;
+
+        if (!is_entry)
+                skip_returns(tokens);
+        function = find_function(fence, ptx_tokens_next(tokens));
+        if (function && function->is_defined)
+                add_behind(fence, tokens, parameter, is_entry);
+}
+
+static void add_to_prototype(FenceText *fence, PtxTokens *tokens) {
+        skip_returns(tokens);
+        (void)ptx_tokens_next(tokens); /* _ */
+        add_behind(fence, tokens, ".param .align 8 .b8 gpuq_fence_p[40]", false);
+}
+
+static void add_parameters(FenceText *fence) {
+        PtxTokens tokens = {fence->text.s, fence->text.s + fence->text.n};
+        PtxToken token;
+
+        while ((token = ptx_tokens_next(&tokens)).n > 0 && !fence->r) {
+                if (ptx_token_is(token, ".entry") || ptx_token_is(token, ".func"))
+                        add_parameter(fence, &tokens, ptx_token_is(token, ".entry"));
+                else if (ptx_token_is(token, ".callprototype"))
+                        add_to_prototype(fence, &tokens);
+                else if (ptx_token_is(token, ".alias"))
+                        fence_refuse(fence, "aliases of functions cannot be fenced");
+        }
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------ */
+
+static bool opcode_is(const PtxInstruction *in, const char *name) {
+        size_t n = strlen(name);
+
+        return ptx_token_starts(in->opcode, name) && (in->opcode.n == n || in->opcode.s[n] == '.');
+}
+
+static const PtxOperand *target_of(const PtxInstruction *in) {
+        size_t i = in->n_operands > 1 && in->operands[0].kind == PTX_LIST ? 1 : 0;
+
+        return i < in->n_operands ? &in->operands[i] : NULL;
+}
+
+static void pass_fence(FenceText *fence, const PtxInstruction *in, const PtxOperand *target) {
+        PtxTokens tokens = {target->text.s + target->text.n, fence->text.s + fence->text.n};
+        FILE *out = fence_edit(fence, fence_begin_of(fence, in), 0);
+        PtxToken comma;
+
+        fputs("\n\t{\n\t.param .align 8 .b8 gpuq_fence_c[40];\n", out);
+        fputs("\tst.param.b64 [gpuq_fence_c], %gpuq_fence_b0;\n"
+              "\tst.param.b64 [gpuq_fence_c+8], %gpuq_fence_n0;\n"
+              "\tst.param.b64 [gpuq_fence_c+16], %gpuq_fence_b1;\n"
+              "\tst.param.b64 [gpuq_fence_c+24], %gpuq_fence_n1;\n"
+              "\tst.param.b64 [gpuq_fence_c+32], %gpuq_fence_f;\n\t",
+              out);
+        comma = ptx_tokens_peek(&tokens);
+        if (ptx_token_is(comma, ",")) {
+                (void)ptx_tokens_next(&tokens);
+                if (ptx_token_is(ptx_tokens_peek(&tokens), "("))
+                        add_to_list(fence, &tokens, "gpuq_fence_c", false);
+                else
+                        fprintf(fence_edit(fence, comma.s, 0), ", (gpuq_fence_c)");
+        } else {
+                fprintf(fence_edit(fence, target->text.s + target->text.n, 0), ", (gpuq_fence_c)");
+        }
+        fputs("\n\t}\n\t", fence_edit(fence, fence_end_of(fence, in), 0));
+}
+
+/* Functions that are none of the module. The mathematical ones exist for the CPU driver alone. */
+static void call_other(FenceText *fence, const PtxInstruction *in, const PtxOperand *target) {
+        static const char *const ours[] = {"vprintf", "__assertfail"};
+
+        if (ptx_token_starts(target->text, "__nv_"))
+                return;
+        for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+                if (ptx_token_is(target->text, ours[i])) {
+                        fprintf(fence_edit(fence, target->text.s, target->text.n), FENCE_NAME "_%s",
+                                ours[i][0] == 'v' ? "vprintf" : "assertfail");
+                        return;
+                }
+        fence_refuse(fence, "line %u: a kernel calls %.*s(), which cannot be fenced", in->line,
+                     (int)MIN(target->text.n, 80), target->text.s);
+}
+
+static bool is_in_values(const PtxModule *module, uint32_t function) {
+        for (size_t i = 0; i < module->n_variables; i++)
+                for (size_t k = 0; k < module->variables[i].n_initials; k++)
+                        if (module->variables[i].initials[k].is_function &&
+                            module->variables[i].initials[k].index == function)
+                                return true;
+        return false;
+}
+
+static bool is_in_operands(const PtxModule *module, uint32_t index) {
+        for (size_t i = 0; i < module->n_functions; i++)
+                for (size_t k = 0; k < module->functions[i].n_instructions; k++) {
+                        const PtxInstruction *in = &module->functions[i].instructions[k];
+
+                        for (size_t n = 0; n < in->n_operands && !opcode_is(in, "call"); n++)
+                                if (in->operands[n].kind == PTX_FUNCTION &&
+                                    in->operands[n].index == index)
+                                        return true;
+                }
+        return false;
+}
+
+/* A thread that would go elsewhere, into code without fences, ends. */
+static void call_by_pointer(FenceText *fence, const PtxInstruction *in, const PtxOperand *target) {
+        FILE *out = fence_edit(fence, fence_begin_of(fence, in), 0);
+        size_t n = 0;
+
+        if (fence->module->n_functions > TARGETS_MAX) {
+                fence_refuse(
+                        fence,
+                        "calls by pointer in a module of more than %u functions cannot be fenced",
+                        TARGETS_MAX);
+                return;
+        }
+        fprintf(out, "\n\tsetp.ne.u64 %%gpuq_fence_p, %%gpuq_fence_b0, %%gpuq_fence_b0;\n");
+        for (uint32_t i = 0; i < fence->module->n_functions; i++) {
+                const PtxFunction *function = &fence->module->functions[i];
+
+                if (!function->is_defined || function->is_entry ||
+                    (!is_in_values(fence->module, i) && !is_in_operands(fence->module, i)))
+                        continue;
+                fprintf(out,
+                        "\tmov.u64 %%gpuq_fence_t, %.*s;\n"
+                        "\tsetp.eq.or.u64 %%gpuq_fence_p, %%gpuq_fence_t, %.*s, %%gpuq_fence_p;\n",
+                        (int)function->name.n, function->name.s, (int)target->text.n,
+                        target->text.s);
+                n++;
+        }
+        if (in->is_guarded)
+                fprintf(out,
+                        "\t%s.pred %%gpuq_fence_g, %.*s;\n"
+                        "\tor.pred %%gpuq_fence_p, %%gpuq_fence_p, %%gpuq_fence_g;\n",
+                        in->guard.negated ? "mov" : "not", (int)in->guard.text.n, in->guard.text.s);
+        fence_print_exit(out, "%gpuq_fence_p");
+        pass_fence(fence, in, target);
+}
+
+static void fence_call(FenceText *fence, const PtxInstruction *in) {
+        const PtxOperand *target = target_of(in);
+
+        if (!target || (target->kind != PTX_FUNCTION && target->kind != PTX_REGISTER))
+                fence_refuse(fence, "line %u: what is called is not understood", in->line);
+        else if (target->kind == PTX_REGISTER)
+                call_by_pointer(fence, in, target);
+        else if (fence->module->functions[target->index].is_defined)
+                pass_fence(fence, in, target);
+        else
+                call_other(fence, in, target);
+}
+
+/* ---- instructions -------------------------------------------------------------------------------- */
+
+/* A number behind the table's end would lead anywhere. */
+static void fence_branch(FenceText *fence, const PtxFunction *function, const PtxInstruction *in) {
+        const PtxOperand *index = &in->operands[0];
+        FILE *out;
+
+        if (in->n_operands != 2 || in->operands[1].kind != PTX_TABLE ||
+            index->kind != PTX_REGISTER ||
+            function->labels[in->operands[1].index].list.n_elements == 0) {
+                fence_refuse(fence, "line %u: a branch by a table that is not understood",
+                             in->line);
+                return;
+        }
+        out = fence_edit(fence, fence_begin_of(fence, in), 0);
+        fprintf(out, "\n\tmin.u32 %%gpuq_fence_x, %.*s, %zu;\n\t", (int)index->text.n,
+                index->text.s, function->labels[in->operands[1].index].list.n_elements - 1);
+        fputs("%gpuq_fence_x", fence_edit(fence, index->text.s, index->text.n));
+}
+
+static void tell(FenceText *fence, const PtxInstruction *in) {
+        fputs("@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\t",
+              fence_edit(fence, fence_begin_of(fence, in), 0));
+}
+
+static void fence_instruction(FenceText *fence, const PtxFunction *function,
+                              const PtxInstruction *in) {
+        if (opcode_is(in, "call"))
+                fence_call(fence, in);
+        else if (opcode_is(in, "brx"))
+                fence_branch(fence, function, in);
+        else if (opcode_is(in, "ret") || opcode_is(in, "exit"))
+                tell(fence, in);
+        else
+                fence_access(fence, function, in);
+}
+
+static bool needs_fence(FenceText *fence, const PtxFunction *function) {
+        for (size_t i = 0; i < function->n_instructions; i++) {
+                const PtxInstruction *in = &function->instructions[i];
+
+                if (opcode_is(in, "call") || opcode_is(in, "brx") ||
+                    fence_is_access(fence, function, in))
+                        return true;
+        }
+        return false;
+}
+
+static void begin_function(FenceText *fence, const PtxFunction *function) {
+        FILE *out = fence_edit(fence, function->body, 0);
+
+        fputs("\n\t.reg .pred %gpuq_fence_p, %gpuq_fence_q, %gpuq_fence_g, %gpuq_fence_ok;\n"
+              "\t.reg .b64 %gpuq_fence_a, %gpuq_fence_t, %gpuq_fence_s, %gpuq_fence_f, "
+              "%gpuq_fence_b0, %gpuq_fence_b1, %gpuq_fence_n0, %gpuq_fence_n1;\n"
+              "\t.reg .b32 %gpuq_fence_x, %gpuq_fence_y, %gpuq_fence_w;\n",
+              out);
+        out = fence_edit(fence, fence_begin_of(fence, &function->instructions[0]), 0);
+        fputs("\n\tld.param.b64 %gpuq_fence_b0, [gpuq_fence];\n"
+              "\tld.param.b64 %gpuq_fence_n0, [gpuq_fence+8];\n"
+              "\tld.param.b64 %gpuq_fence_b1, [gpuq_fence+16];\n"
+              "\tld.param.b64 %gpuq_fence_n1, [gpuq_fence+24];\n"
+              "\tld.param.b64 %gpuq_fence_f, [gpuq_fence+32];\n"
+              "\tsetp.eq.u64 %gpuq_fence_ok, %gpuq_fence_f, %gpuq_fence_f;\n\t",
+              out);
+}
+
+static void fence_function(FenceText *fence, const PtxFunction *function) {
+        if (function->n_instructions == 0 || !needs_fence(fence, function))
+                return;
+        begin_function(fence, function);
+        for (size_t i = 0; i < function->n_instructions && !fence->r; i++)
+                fence_instruction(fence, function, &function->instructions[i]);
+}
+
+/* ---- the module -------------------------------------------------------------------------------------- */
+
+/* Behind .version, .target and .address_size with their values. */
+static const char *first_declaration(PtxToken text) {
+        PtxTokens tokens = {text.s, text.s + text.n};
+        PtxToken token;
+
+        while ((token = ptx_tokens_next(&tokens)).n > 0)
+                if (*token.s == '.' && token.n > 1 && !isdigit((unsigned char)token.s[1]) &&
+                    !ptx_token_is(token, ".version") && !ptx_token_is(token, ".target") &&
+                    !ptx_token_is(token, ".address_size"))
+                        return token.s;
+        return text.s + text.n;
+}
+
+/* Constants are reached by instructions of their own, unless their addresses are made generic. */
+static bool is_reached(const FenceText *fence, const PtxVariable *variable) {
+        if (ptx_variable_size(variable) == 0)
+                return false;
+        if (variable->space == PTX_CONST)
+                return ptx_token_has(fence->text, "cvta.const") ||
+                       ptx_token_has(fence->text, "generic(");
+        return variable->space == PTX_GLOBAL;
+}
+
+static void look_at_variables(FenceText *fence) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < fence->module->n_variables; i++) {
+                const PtxVariable *variable = &fence->module->variables[i];
+
+                if (variable->space != PTX_GLOBAL && variable->space != PTX_CONST)
+                        continue;
+                if (variable->in_function)
+                        fence_refuse(fence,
+                                     "variable %.*s is declared in a function, so accesses "
+                                     "of it cannot be fenced",
+                                     (int)MIN(variable->name.n, 200), variable->name.s);
+                fence->has_variables |= is_reached(fence, variable);
+                n++;
+        }
+        if (n > VARIABLES_MAX)
+                fence_refuse(fence, "the module has %zu variables; a fenced one may have %u", n,
+                             VARIABLES_MAX);
+}
+
+static void look_at_module(FenceText *fence) {
+        if (ptx_token_has(fence->text, FENCE_NAME))
+                fence_refuse(fence, "names of a fenced module must not contain " FENCE_NAME);
+        fence->has_variables |= ptx_token_has(fence->text, "%envreg");
+        look_at_variables(fence);
+}
+
+static void rewrite(FenceText *fence) {
+        const char *end = fence->text.s + fence->text.n;
+
+        look_at_module(fence);
+        if (fence->r)
+                return;
+
+        fence_functions_declare(fence, fence_edit(fence, first_declaration(fence->text), 0));
+        add_parameters(fence);
+        for (size_t i = 0; i < fence->module->n_functions && !fence->r; i++)
+                if (fence->module->functions[i].is_defined)
+                        fence_function(fence, &fence->module->functions[i]);
+        fputc('\n', fence_edit(fence, end, 0));
+        fence_functions_define(fence, fence->words);
+}
+
+static int rewrite_into(FenceText *fence, Fenced *fenced) {
+        _cleanup_(freep) char *words = NULL;
+        size_t n_words = 0;
+        FILE *out;
+
+        fence->words = open_memstream(&words, &n_words);
+        if (!fence->words)
+                return -ENOMEM;
+        rewrite(fence);
+        if (fclose(fence->words) != 0 && !fence->r)
+                fence->r = -ENOMEM;
+        if (fence->r)
+                return fence->r;
+
+        out = open_memstream(&fenced->text, &fenced->n_text);
+        if (!out)
+                return -ENOMEM;
+        fence->r = write_text(fence, words, n_words, out);
+        if (fclose(out) != 0 && !fence->r)
+                fence->r = -ENOMEM;
+        return fence->r;
+}
+
+void fenced_finish(Fenced *fenced) {
+        free(fenced->text);
+        *fenced = (Fenced){};
+}
+
+int fence_rewrite(const char *text, size_t n_text, Fenced *ret_fenced, char **ret_error) {
+        _cleanup_(ptx_module_freep) PtxModule *module = NULL;
+        FenceText fence = {.text = {text, n_text}};
+        Fenced fenced = {};
+        int r;
+
+        if (n_text > TEXT_MAX) {
+                *ret_error = strdup("the PTX is too large to be fenced: the limit is 16 MiB");
+                return *ret_error ? FENCE_REWRITE_E_REFUSED : -ENOMEM;
+        }
+        r = ptx_module_read(text, n_text, &module, ret_error);
+        if (r)
+                return r < 0 ? r : FENCE_REWRITE_E_REFUSED;
+
+        fence.module = module;
+        r = rewrite_into(&fence, &fenced);
+        free(fence.edits);
+        if (r) {
+                fenced_finish(&fenced);
+                *ret_error = fence.error;
+                return r;
+        }
+        *ret_fenced = fenced;
+        return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUQ_COMPILER_FENCE_TEXT_H
+#define GPUQ_COMPILER_FENCE_TEXT_H
+
+/*
+ * Fence text
+ *
+ * What the parts of the fence rewrite share: the module, and the edits of its text. An edit replaces
+ * some bytes of the text; edits may be made in any order and must not overlap. Those at one place
+ * stay in the order in which they were made.
+ */
+
+#include <stdio.h>
+
+#include "compiler/check_access.h"
+#include "compiler/ptx/module.h"
+
+typedef struct FenceEdit {
+        const char *at;
+        size_t n_removed;
+        size_t begin; /* of its words in the stream */
+} FenceEdit;
+
+typedef struct FenceText {
+        const PtxModule *module;
+        PtxToken text;
+        FILE *words; /* of all edits, one after the other */
+        FenceEdit *edits;
+        size_t n_edits;
+        bool has_variables; /* accesses may be of the module's own variables */
+        int r;
+        char *error;
+} FenceText;
+
+/** fence_refuse() - the first message stays. */
+void fence_refuse(FenceText *fence, const char *format, ...) _printf_(2, 3);
+/** fence_edit() - replace @n_removed bytes at @at by what is printed next. Return: where to print it. */
+FILE *fence_edit(FenceText *fence, const char *at, size_t n_removed);
+/** fence_end_of() - behind the semicolon of an instruction. */
+const char *fence_end_of(const FenceText *fence, const PtxInstruction *in);
+/** fence_begin_of() - the instruction with its guard. */
+const char *fence_begin_of(const FenceText *fence, const PtxInstruction *in);
+
+/** fence_is_access() - whether fence_access() compares an address. */
+bool fence_is_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
+/** fence_access() - put an instruction that accesses memory within the fence. */
+void fence_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
+/** fence_print_exit() - end the thread unless @predicate, and tell. */
+void fence_print_exit(FILE *out, const char *predicate);
+
+/**
+ * fence_may_access() - whether kernels may do that with a variable of the module
+ *
+ * They may write to variables of the user alone: modules that have none share an image, even of several users.
+ */
+bool fence_may_access(const PtxVariable *variable, CheckKind kind);
+/** fence_functions_declare() - print the heads of the functions that are added, before all else. */
+void fence_functions_declare(const FenceText *fence, FILE *out);
+/** fence_functions_define() - print the functions, behind all else. */
+void fence_functions_define(const FenceText *fence, FILE *out);
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PTX with a fence: which instructions are compared, what is passed on, and what is refused. What is
+ * written is PTX for our own reader and, in $GPUQ_TEST_PTXAS, for NVIDIA's assembler.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "compiler/backend.h"
+#include "compiler/fence_rewrite.h"
+#include "compiler/ptx/module.h"
+
+#define HEAD_OF(version, target) ".version " version "\n.target " target "\n.address_size 64\n"
+#define HEAD                     HEAD_OF("7.0", "sm_75")
+#define ENTRY                    ".visible .entry k(.param .u64 p, .param .u32 n)\n{\n"
+#define BEGIN                                                                                      \
+        ".reg .pred %q<4>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .b16 "        \
+        "%h<4>;\n"                                                                                 \
+        "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\nmov.u64 %rd2, 0;\n"     \
+        "mov.f32 %f1, 0f00000000;\nsetp.eq.u32 %q1, %r1, 0;\n"
+#define INSIDE                                                                                     \
+        "\tsub.s64 %gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b0;\n"                                \
+        "\tsetp.lt.u64 %gpuq_fence_p, %gpuq_fence_t, %gpuq_fence_n0;\n"                            \
+        "\tsub.s64 %gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b1;\n"                                \
+        "\tsetp.lt.or.u64 %gpuq_fence_p, %gpuq_fence_t, %gpuq_fence_n1, %gpuq_fence_p;\n"
+
+static Fenced rewrite(const char *text) {
+        Fenced fenced = {};
+        char *error = NULL;
+        int r = fence_rewrite(text, strlen(text), &fenced, &error);
+
+        if (r)
+                print_message("%s\n", error ? error : "");
+        free(error);
+        assert_int_equal(r, 0);
+        return fenced;
+}
+
+static void assert_refused(const char *text, const char *wanted) {
+        _cleanup_(freep) char *error = NULL;
+        Fenced fenced;
+
+        assert_int_equal(fence_rewrite(text, strlen(text), &fenced, &error),
+                         FENCE_REWRITE_E_REFUSED);
+        if (!strstr(error, wanted))
+                print_message("%s\n", error);
+        assert_non_null(strstr(error, wanted));
+}
+
+/* Our reader takes it; so does ptxas, if there is one. */
+static void assert_assembles(const Fenced *fenced, const char *target) {
+        _cleanup_(ptx_module_freep) PtxModule *module = NULL;
+        _cleanup_(freep) char *error = NULL, *command = NULL;
+        char path[] = "/tmp/gpuq-fence-XXXXXX";
+        const char *ptxas = getenv("GPUQ_TEST_PTXAS");
+        int fd, status;
+
+        if (ptx_module_read(fenced->text, fenced->n_text, &module, &error))
+                fail_msg("%s\n%s", error, fenced->text);
+        if (!ptxas)
+                return;
+        fd = mkstemp(path);
+        assert_true(fd >= 0);
+        close(fd);
+        assert_int_equal(backend_write_file(path, fenced->text, fenced->n_text), 0);
+        assert_true(asprintf(&command, "%s -arch=%s -o /dev/null %s", ptxas, target, path) > 0);
+        status = system(command);
+        if (WEXITSTATUS(status) != 0)
+                print_message("%s\n", fenced->text);
+        assert_int_equal(WEXITSTATUS(status), 0);
+        unlink(path);
+}
+
+static size_t count(const char *text, const char *what) {
+        size_t n = 0;
+
+        for (const char *s = text; (s = strstr(s, what)); s++)
+                n++;
+        return n;
+}
+
+/* ---- accesses ---------------------------------------------------------------------------- */
+
+static void a_load_outside_gives_zeros_and_a_store_nothing(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ENTRY BEGIN "st.global.f32 [%rd1+4], %f1;\n"
+                                         "ld.global.v2.u32 {%r3, _}, [%rd1];\n"
+                                         "ret;\n}\n");
+
+        assert_non_null(strstr(fenced.text, "k(.param .u64 p, .param .u32 n, .param .align 8 .b8 "
+                                            "gpuq_fence[40])"));
+        assert_non_null(strstr(fenced.text, "\tadd.s64 %gpuq_fence_a, %rd1, 4;\n" INSIDE
+                                            "\tand.pred %gpuq_fence_ok, %gpuq_fence_ok, "
+                                            "%gpuq_fence_p;\n"
+                                            "\t@%gpuq_fence_p st.global.f32 [%rd1+4], %f1;"));
+        assert_non_null(strstr(fenced.text, "\t@%gpuq_fence_p ld.global.v2.u32 {%r3, _}, [%rd1];\n"
+                                            "\tnot.pred %gpuq_fence_q, %gpuq_fence_p;\n"
+                                            "\t@%gpuq_fence_q mov.b32 %r3, 0;\n"));
+        assert_non_null(
+                strstr(fenced.text, "@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\tret;"));
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void the_predicate_of_an_instruction_stays_in_force(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ENTRY BEGIN "L: @!%q1 atom.global.add.u32 %r3, [%rd1], 1;\n"
+                                         "@%q1 red.global.add.u32 [%rd1], 1;\n@%q1 ret;\n"
+                                         "bra L;\n}\n");
+
+        assert_non_null(
+                strstr(fenced.text,
+                       "\tnot.pred %gpuq_fence_g, %q1;\n"
+                       "\t@%gpuq_fence_g and.pred %gpuq_fence_ok, %gpuq_fence_ok, %gpuq_fence_p;\n"
+                       "\tand.pred %gpuq_fence_q, %gpuq_fence_p, %gpuq_fence_g;\n"
+                       "\t@%gpuq_fence_q atom.global.add.u32 %r3, [%rd1], 1;\n"
+                       "\tnot.pred %gpuq_fence_q, %gpuq_fence_p;\n"
+                       "\tand.pred %gpuq_fence_q, %gpuq_fence_q, %gpuq_fence_g;\n"
+                       "\t@%gpuq_fence_q mov.b32 %r3, 0;\n"));
+        assert_int_equal(count(fenced.text, "\t@%gpuq_fence_q red.global.add.u32"), 1);
+        assert_int_equal(count(fenced.text, "[%gpuq_fence_f], 1;\n\t@%q1 ret;"), 1);
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void own_memory_of_threads_and_blocks_costs_nothing(void **state) {
+        static const char text[] =
+                HEAD ".const .u32 fixed[4];\n.global .u32 seen[4];\n" ENTRY BEGIN
+                     ".local .align 4 .b8 own[16];\n.shared .u32 tile[8];\n"
+                     "ld.local.u32 %r3, [own]; ld.const.u32 %r3, [fixed+4]; ld.shared.u32 %r3, "
+                     "[tile+4]; st.global.u32 [seen+12], %r3;\nret;\n}\n";
+        _cleanup_(fenced_finish) Fenced fenced = rewrite(text);
+
+        assert_int_equal(count(fenced.text, "setp.lt.u64 %gpuq_fence_p"), 0);
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void a_generic_address_may_be_of_the_windows_of_the_thread(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ENTRY BEGIN "ld.u32 %r3, [%rd1]; st.u8 [%rd1], %r3;\nret;\n}\n");
+
+        assert_int_equal(count(fenced.text, "isspacep.shared %gpuq_fence_q, %gpuq_fence_a;\n"
+                                            "\tor.pred %gpuq_fence_p"),
+                         2);
+        assert_int_equal(count(fenced.text, "isspacep.local"), 2);
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void the_modules_own_variables_are_allowed(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced = rewrite(
+                HEAD ".global .u32 seen[4];\n.global .align 4 .f32 one = 0f3f800000;\n" ENTRY BEGIN
+                     "mov.u64 %rd3, seen; ld.global.u32 %r3, [%rd3]; st.global.u32 [seen+16], "
+                     "%r3;\nret;\n}\n");
+
+        assert_int_equal(count(fenced.text, "\t@!%gpuq_fence_p call (%gpuq_fence_x), "
+                                            "gpuq_fence_own,"),
+                         2);
+        assert_non_null(strstr(fenced.text, "\tmov.u64 %gpuq_begin, seen;\n"));
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void both_ends_of_a_matrix_are_compared(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced = rewrite(
+                HEAD_OF("7.0", "sm_75") ENTRY BEGIN
+                "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r3,%r4,%r5,%r6,%r7,%r8,%r9,"
+                "%r10}, [%rd1], %r1;\nret;\n}\n");
+
+        assert_non_null(strstr(fenced.text, "\tmul.wide.u32 %gpuq_fence_t, %gpuq_fence_x, 30;\n"));
+        assert_non_null(strstr(fenced.text, "\t@!%gpuq_fence_p exit;\n\twmma.load"));
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void asynchronous_copies_are_compared_where_they_read(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced = rewrite(HEAD_OF(
+                "7.0", "sm_80") ".shared .align 16 .b8 tile[64];\n" ENTRY BEGIN
+                                "mov.u32 %r3, tile; cp.async.ca.shared.global [%r3], [%rd1], 16;\n"
+                                "cp.async.wait_all;\nret;\n}\n");
+
+        assert_int_equal(count(fenced.text, "\t@%gpuq_fence_p cp.async.ca"), 1);
+        assert_assembles(&fenced, "sm_80");
+}
+
+/* ---- functions -------------------------------------------------------------------------------- */
+
+#define FUNCTION                                                                                   \
+        ".func (.param .b32 out) f(.param .b64 x)\n{ .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"         \
+        "ld.param.u64 %rd1, [x]; ld.u32 %r1, [%rd1]; st.param.b32 [out], %r1; ret; }\n"            \
+        ".func g()\n{ ret; }\n.func h\n{ ret; }\n"
+
+static void calls_pass_the_fence_on(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced = rewrite(
+                HEAD ".func (.param .b32 out) f(.param .b64 x);\n" FUNCTION ENTRY BEGIN
+                     "{ .param .b64 a; .param .b32 b; st.param.b64 [a], %rd1; call.uni (b), f, "
+                     "(a); ld.param.b32 %r4, [b]; }\ncall g, (); call.uni h;\nret;\n}\n");
+
+        assert_int_equal(count(fenced.text, "f(.param .align 8 .b8 gpuq_fence[40], .param .b64 x)"),
+                         2);
+        assert_non_null(strstr(fenced.text, "g(.param .align 8 .b8 gpuq_fence[40])"));
+        assert_non_null(strstr(fenced.text, "h(.param .align 8 .b8 gpuq_fence[40])"));
+        assert_non_null(strstr(fenced.text, "call.uni (b), f, (gpuq_fence_c, a);"));
+        assert_non_null(strstr(fenced.text, "call g, (gpuq_fence_c);"));
+        assert_non_null(strstr(fenced.text, "call.uni h, (gpuq_fence_c);"));
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void a_call_by_pointer_goes_to_functions_of_the_module_alone(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD FUNCTION ENTRY BEGIN
+                        "mov.u64 %rd3, f;\n"
+                        "{ .param .b64 a; .param .b32 b; st.param.b64 [a], %rd1;\n"
+                        "P: .callprototype (.param .b32 _) _ (.param .b64 _);\n"
+                        "call (b), %rd3, (a), P; ld.param.b32 %r4, [b]; }\nret;\n}\n");
+
+        assert_non_null(
+                strstr(fenced.text, "_ (.param .align 8 .b8 gpuq_fence_p[40], .param .b64 _)"));
+        assert_int_equal(count(fenced.text, "\tsetp.eq.or.u64 %gpuq_fence_p, %gpuq_fence_t, %rd3"),
+                         1);
+        assert_non_null(strstr(fenced.text, "\t@!%gpuq_fence_p exit;\n"));
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void a_branch_by_a_table_stays_within_it(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ENTRY BEGIN "T: .branchtargets A, B;\nbrx.idx %r1, T;\nA: ret;\nB: "
+                                         "ret;\n}\n");
+
+        assert_non_null(strstr(fenced.text, "\tmin.u32 %gpuq_fence_x, %r1, 1;\n"
+                                            "\tbrx.idx %gpuq_fence_x, T;"));
+        assert_assembles(&fenced, "sm_75");
+}
+
+#define VPRINTF                                                                                    \
+        ".extern .func (.param .b32 func_retval0) vprintf\n(\n.param .b64 vprintf_param_0,\n"      \
+        ".param .b64 vprintf_param_1\n);\n"
+#define PRINT                                                                                      \
+        "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 "     \
+        "[b], %rd2; call.uni (c), vprintf, (a, b); ld.param.b32 %r4, [c]; }\n"
+
+static void only_the_modules_own_texts_are_printed(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced = rewrite(
+                HEAD VPRINTF ".global .align 1 .b8 $str[4] = {37, 100, 10};\n"
+                             ".global .align 1 .b8 $str1[3] = {37, 115};\n"
+                             ".global .align 1 .b8 $str2[4] = {37, 37, 115, 0};\n"
+                             ".global .align 1 .b8 endless[2] = {65, 65};\n" ENTRY BEGIN PRINT
+                             "ret;\n}\n");
+
+        assert_non_null(strstr(fenced.text, "call.uni (c), gpuq_fence_vprintf, (a, b);"));
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_o, $str;"), 1);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_o, $str1;"), 0);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_o, $str2;"), 1);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_o, endless;"), 0);
+        assert_assembles(&fenced, "sm_75");
+}
+
+/* ---- refusals ------------------------------------------------------------------------------------ */
+
+static void what_cannot_be_fenced_is_refused(void **state) {
+        static const struct {
+                const char *text, *wanted;
+        } cases[] = {
+                {HEAD ENTRY BEGIN "discard.global.L2 [%rd1], 128; ret;\n}\n",
+                 "what discard"},
+                {HEAD ENTRY BEGIN ".reg .b64 %gpuq_fence_b0; ret;\n}\n",
+                 "names of a fenced module"},
+                {HEAD ENTRY BEGIN "ld.global.u32 %r3, [%r1]; ret;\n}\n", "the address of ld"},
+                {HEAD ".global .texref t;\n" ENTRY BEGIN "ret;\n}\n", ""},
+                {HEAD ENTRY BEGIN "tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}]; ret;\n}\n",
+                 "textures and surfaces"},
+                {HEAD
+                 ".extern .func (.param .b64 r) malloc(.param .b64 n);\n" ENTRY BEGIN
+                 "{ .param .b64 a; .param .b64 b; st.param.b64 [a], %rd1; call.uni (b), malloc, "
+                 "(a); }\nret;\n}\n",
+                 "calls malloc(), which cannot be fenced"},
+                {HEAD ENTRY BEGIN "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2; "
+                                  "ret;\n}\n",
+                 "what cp.async.bulk"},
+                {"#define ld mov\n" HEAD ENTRY BEGIN "ret;\n}\n", ""},
+                {HEAD ENTRY BEGIN "ld .global.u32 %r3, [%rd1]; ret;\n}\n", ""},
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_refused(cases[i].text, cases[i].wanted);
+}
+
+/* Kernels of all kinds. */
+static void the_builtin_kernels_can_be_fenced(void **state) {
+        const char *path = getenv("GPUQ_TEST_BUILTIN_PTX");
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(fenced_finish) Fenced fenced = {};
+        size_t n_text;
+
+        if (!path)
+                skip();
+        assert_int_equal(backend_read_file(path, &text, &n_text), 0);
+        fenced = rewrite(text);
+        assert_assembles(&fenced, "sm_90");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_load_outside_gives_zeros_and_a_store_nothing),
+                cmocka_unit_test(the_predicate_of_an_instruction_stays_in_force),
+                cmocka_unit_test(own_memory_of_threads_and_blocks_costs_nothing),
+                cmocka_unit_test(a_generic_address_may_be_of_the_windows_of_the_thread),
+                cmocka_unit_test(the_modules_own_variables_are_allowed),
+                cmocka_unit_test(both_ends_of_a_matrix_are_compared),
+                cmocka_unit_test(asynchronous_copies_are_compared_where_they_read),
+                cmocka_unit_test(calls_pass_the_fence_on),
+                cmocka_unit_test(a_call_by_pointer_goes_to_functions_of_the_module_alone),
+                cmocka_unit_test(a_branch_by_a_table_stays_within_it),
+                cmocka_unit_test(only_the_modules_own_texts_are_printed),
+                cmocka_unit_test(what_cannot_be_fenced_is_refused),
+                cmocka_unit_test(the_builtin_kernels_can_be_fenced),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

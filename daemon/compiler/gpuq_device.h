@@ -574,7 +574,16 @@ GPUQ_MATH(fabs, __nvvm_fabs_f, __nvvm_fabs_d)
 GPUQ_MATH(floor, __nvvm_floor_f, __nvvm_floor_d)
 GPUQ_MATH(ceil, __nvvm_ceil_f, __nvvm_ceil_d)
 GPUQ_MATH(trunc, __nvvm_trunc_f, __nvvm_trunc_d)
-GPUQ_MATH(rint, __nvvm_round_f, __nvvm_round_d)
+/* Half way goes to the even number; clang's __nvvm_round_f() goes away from zero. */
+GPUQ_DEVICE float gpuq_rint(float v) {
+        asm("cvt.rni.f32.f32 %0, %0;" : "+f"(v));
+        return v;
+}
+GPUQ_DEVICE double gpuq_rint(double v) {
+        asm("cvt.rni.f64.f64 %0, %0;" : "+d"(v));
+        return v;
+}
+GPUQ_MATH(rint, gpuq_rint, gpuq_rint)
 #undef GPUQ_MATH
 
 GPUQ_DEVICE float rsqrtf(float v) {

@@ -2,6 +2,7 @@
 """What kernels get from headers of the CUDA Toolkit: NVRTC has NVIDIA's, clang has gpuq's own, and both mean the same."""
 
 import numpy
+import pytest
 
 from harness.client import In, Job, Out, i32
 
@@ -77,3 +78,82 @@ def test_cooperative_groups(client):
             by_warp(lambda warp: 100 * numpy.bincount(warp % 3, minlength=3)[warp % 3] + rank_among(warp % 3), values),
             4 * values[i // 16 * 16 + 3], 400 + i % 16 // 4]):
         numpy.testing.assert_array_equal(got[row], wanted, f"row {row}")
+
+
+ROUND = r"""
+extern "C" __global__ void whole(const float *in, float *out, double *wide)
+{
+        out[threadIdx.x] = rintf(in[threadIdx.x]);
+        wide[threadIdx.x] = rint((double)in[threadIdx.x]);
+}
+"""
+
+
+def test_rint_takes_the_even_number_of_two_that_are_as_near(client):
+    values = numpy.arange(-N, N, 2, dtype=numpy.float32) / 4
+    out, wide = client.arena(values.nbytes), client.arena(2 * values.nbytes)
+    client.run_well(Job().launch(client.load(ROUND), "whole", [In(client.array(values)), Out(out), Out(wide)], 1, values.size))
+    numpy.testing.assert_array_equal(out.array(numpy.float32, values.size), numpy.rint(values))
+    numpy.testing.assert_array_equal(wide.array(numpy.float64, values.size), numpy.rint(values))
+
+
+SMALL = r"""
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+template <class T, class T2> __device__ void calculate(const T *a, const T *b, T *out, int *less, int n)
+{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        T2 pair(a[i], b[i]), other(b[i], a[i]);
+
+        out[i] = a[i] + b[i];
+        out[n + i] = a[i] - b[i];
+        out[2 * n + i] = (pair * other).y;
+        out[3 * n + i] = a[i] / b[i];
+        out[4 * n + i] = __hfma2(pair, other, pair).x;
+        out[5 * n + i] = __hmax(a[i], b[i]);
+        out[6 * n + i] = hsqrt(__habs(a[i]));
+        out[7 * n + i] = T((double)(float)a[i] * 1.000001);
+        out[8 * n + i] = __shfl_xor_sync(0xffffffffu, a[i], 1);
+        less[i] = a[i] < b[i] ? 1 : a[i] == b[i] ? 2 : 0;
+}
+
+extern "C" __global__ void of_half(const half *a, const half *b, half *out, int *less, int n)
+{
+        calculate<half, half2>(a, b, out, less, n);
+}
+
+extern "C" __global__ void of_bfloat(const __nv_bfloat16 *a, const __nv_bfloat16 *b, __nv_bfloat16 *out, int *less, int n)
+{
+        calculate<__nv_bfloat16, __nv_bfloat162>(a, b, out, less, n);
+}
+"""
+
+
+def to_bfloat(values):
+    """Doubles as the nearest bfloat16 numbers, as doubles; exact where a double has all bits, as here."""
+    mantissa, exponent = numpy.frexp(values)
+    return numpy.ldexp(numpy.rint(mantissa * 256) / 256, exponent)
+
+
+def wanted_of(a, b, rounded):
+    return [rounded(a + b), rounded(a - b), rounded(a * b), rounded(a / b), rounded(a * b + a), numpy.maximum(a, b),
+            rounded(numpy.sqrt(abs(a))), rounded(a * 1.000001), a.reshape(-1, 2)[:, ::-1].ravel()]
+
+
+@pytest.mark.parametrize("kernel, rounded, stored, back", [
+    ("of_half", lambda v: v.astype(numpy.float16).astype(float), lambda v: v.astype(numpy.float16),
+     lambda bits: bits.view(numpy.float16).astype(float)),
+    ("of_bfloat", to_bfloat, lambda v: (v.astype(numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16),
+     lambda bits: (bits.astype(numpy.uint32) << 16).view(numpy.float32).astype(float))], ids=["half", "bfloat16"])
+def test_numbers_of_16_bits(client, kernel, rounded, stored, back):
+    n = 1024
+    a, b = (rounded(numpy.random.default_rng(seed).uniform(-8, 8, n)) for seed in (1, 2))
+    out, less = client.arena(9 * 2 * n), client.arena(4 * n)
+    client.run_well(Job().launch(client.load(SMALL), kernel,
+                                 [In(client.array(stored(a))), In(client.array(stored(b))), Out(out), Out(less), i32(n)], n // N, N))
+
+    got = back(out.array(numpy.uint16, 9 * n)).reshape(9, n)
+    for row, wanted in enumerate(wanted_of(a, b, rounded)):
+        numpy.testing.assert_array_equal(got[row], wanted, f"row {row}")
+    numpy.testing.assert_array_equal(less.array(numpy.int32, n), numpy.where(a < b, 1, numpy.where(a == b, 2, 0)))

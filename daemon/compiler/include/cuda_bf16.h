@@ -2,6 +2,10 @@
 /* Numbers of type bfloat16 where the CUDA Toolkit's header is missing. */
 #pragma once
 
+#ifdef __CUDACC_RTC__
+#error "cuda_bf16.h: the CUDA Toolkit's headers are missing beside NVRTC"
+#endif
+
 #define GPUQ_BF16 static __device__ __forceinline__
 
 struct __nv_bfloat16;

@@ -23,7 +23,8 @@
 #define __device__             __attribute__((device))
 #define __global__             __attribute__((global))
 #define __shared__             __attribute__((shared))
-#define __constant__           __attribute__((constant))
+/* "used", or clang takes one that is static for what it is initialized to, as nothing here changes it. */
+#define __constant__           __attribute__((constant)) __attribute__((used))
 #define __managed__            __attribute__((managed))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __forceinline__        inline __attribute__((always_inline))
@@ -35,6 +36,8 @@
 #define __grid_constant__
 #define __CUDACC_VER_MAJOR__ 12
 #define __CUDACC_VER_MINOR__ 4
+#define CUDA_VERSION         12040
+#define CUDART_VERSION       12040
 #define CUDART_INF_F         __builtin_huge_valf()
 #define CUDART_INF           __builtin_huge_val()
 #define INFINITY             __builtin_huge_valf()
@@ -1133,6 +1136,10 @@ __device__ inline void *operator new[](size_t, void *p) noexcept {
 }
 
 #pragma clang diagnostic pop
+/* In the table of a class with a function that is "= 0". */
+extern "C" __device__ inline void __cxa_pure_virtual() {
+        __trap();
+}
 
 #define GPUQ_SPACE(name, space)                                                                    \
         GPUQ_DEVICE size_t __cvta_generic_to_##name(const void *p) {                               \

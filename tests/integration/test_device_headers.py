@@ -157,3 +157,161 @@ def test_numbers_of_16_bits(client, kernel, rounded, stored, back):
     for row, wanted in enumerate(wanted_of(a, b, rounded)):
         numpy.testing.assert_array_equal(got[row], wanted, f"row {row}")
     numpy.testing.assert_array_equal(less.array(numpy.int32, n), numpy.where(a < b, 1, numpy.where(a == b, 2, 0)))
+
+
+def run_one(client, source, arguments, out, block=N):
+    """The array that the kernel `k` makes of the arguments."""
+    arena = client.arena(out.nbytes)
+    client.run_well(Job().launch(client.load(source), "k", [*arguments, Out(arena)], 1, block))
+    return arena.array(out.dtype, out.size)
+
+
+PURE = r"""
+struct Shape {
+        __device__ virtual int area() = 0;
+};
+
+struct Square : Shape {
+        int side;
+        __device__ Square(int side) : side(side) {}
+        __device__ int area() override { return side * side; }
+};
+
+struct Line : Shape {
+        __device__ int area() override { return 0; }
+};
+
+extern "C" __global__ void k(int *out)
+{
+        Shape *shape = threadIdx.x % 2 ? (Shape *)new Square(threadIdx.x) : (Shape *)new Line;
+        int *copy = new int[threadIdx.x + 1];
+        copy[threadIdx.x] = shape->area();
+        memcpy(&out[threadIdx.x], &copy[threadIdx.x], sizeof(int));
+        delete[] copy;
+        delete shape;
+}
+"""
+
+
+def test_objects_with_abstract_classes(client):
+    i = numpy.arange(N, dtype=numpy.int32)
+    numpy.testing.assert_array_equal(run_one(client, PURE, [], i), numpy.where(i % 2, i * i, 0))
+
+
+def test_integers_need_no_include(client):
+    source = 'extern "C" __global__ void k(int64_t *out) { out[threadIdx.x] = (uint8_t)(threadIdx.x * 9); }'
+    i = numpy.arange(N)
+    numpy.testing.assert_array_equal(run_one(client, source, [], i), i * 9 % 256)
+
+
+def test_a_source_may_define_them_itself(client):
+    source = 'typedef long int64_t;\nextern "C" __global__ void k(int64_t *out) { out[threadIdx.x] = 7; }'
+    numpy.testing.assert_array_equal(run_one(client, source, [], numpy.arange(N)), 7)
+
+
+def test_a_static_constant_can_be_written(client):
+    module = client.load('static __constant__ int factor[2];\n'
+                         'extern "C" __global__ void k(int *out) { out[threadIdx.x] = factor[threadIdx.x & 1]; }')
+    out = client.arena(4 * N)
+    client.run_well(Job().copy((module.module, "factor"), client.array(numpy.array([3, 4], numpy.int32)), 8)
+                    .launch(module, "k", [Out(out)], 1, N))
+    numpy.testing.assert_array_equal(out.array(numpy.int32, N), numpy.tile([3, 4], N // 2))
+
+
+LANES = r"""
+extern "C" __global__ void k(const unsigned *a, const unsigned *b, unsigned *out)
+{
+        int i = threadIdx.x, n = blockDim.x;
+        out[i] = __vaddss4(a[i], b[i]);
+        out[n + i] = __vabsdiffu2(a[i], b[i]);
+        out[2 * n + i] = __vcmpgts4(a[i], b[i]);
+        out[3 * n + i] = __vsadu4(a[i], b[i]);
+        out[4 * n + i] = __dp4a((int)a[i], (int)b[i], 5);
+        out[5 * n + i] = __dp2a_hi(a[i], b[i], 5u);
+        out[6 * n + i] = __float_as_uint(__int2float_rz((int)a[i]));
+        out[7 * n + i] = __float_as_uint(__fadd_ru((float)(a[i] >> 8), 1e-3f));
+}
+"""
+
+
+def test_functions_on_parts_of_registers_and_with_rounding(client):
+    a, b = (numpy.random.default_rng(seed).integers(0, 1 << 32, N, numpy.uint32) for seed in (1, 2))
+    got = run_one(client, LANES, [In(client.array(a)), In(client.array(b))], numpy.zeros(8 * N, numpy.uint32)).reshape(8, N)
+
+    bytes_a, bytes_b = a.view(numpy.int8).astype(int), b.view(numpy.int8).astype(int)
+    dots = (bytes_a * bytes_b).reshape(N, 4).sum(1) + 5
+    small_a, small_b = a.view(numpy.uint8).astype(int), b.view(numpy.uint8).astype(int)
+    halves_a, halves_b = a.view(numpy.uint16).astype(int), b.view(numpy.uint16).astype(int)
+    high = b.view(numpy.uint8).reshape(N, 4)[:, 2:].astype(int)
+    floats = a.view(numpy.int32).astype(numpy.float32)
+    floats = numpy.where(abs(floats.astype(float)) > abs(a.view(numpy.int32).astype(float)),
+                         numpy.nextafter(floats, numpy.float32(0)), floats)
+    for row, wanted in enumerate([
+            numpy.clip(bytes_a + bytes_b, -128, 127).astype(numpy.int8).view(numpy.uint32),
+            abs(halves_a - halves_b).astype(numpy.uint16).view(numpy.uint32),
+            numpy.where(bytes_a > bytes_b, 255, 0).astype(numpy.uint8).view(numpy.uint32),
+            abs(small_a - small_b).reshape(N, 4).sum(1), dots.astype(numpy.int32).view(numpy.uint32),
+            (halves_a.reshape(N, 2) * high).sum(1) + 5, floats.view(numpy.uint32)]):
+        numpy.testing.assert_array_equal(got[row], wanted, f"row {row}")
+    exact = (a >> 8).astype(float) + float(numpy.float32(1e-3))
+    above = exact.astype(numpy.float32)
+    above = numpy.where(above.astype(float) < exact, numpy.nextafter(above, numpy.float32(numpy.inf)), above)
+    numpy.testing.assert_array_equal(got[7], above.view(numpy.uint32))
+
+
+MATRICES = r"""
+#include <mma.h>
+using namespace nvcuda::wmma;
+
+template <class T, class Sum, class A, class B, int m, int n, int k_, class Stored>
+__device__ void multiply(const Stored *a, const Stored *b, float *out)
+{
+        __shared__ Sum sums[m * n];
+        fragment<matrix_a, m, n, k_, T, A> left;
+        fragment<matrix_b, m, n, k_, T, B> right;
+        fragment<accumulator, m, n, k_, Sum> sum;
+
+        fill_fragment(sum, (Sum)1);
+        load_matrix_sync(left, a, 32);
+        load_matrix_sync(right, b, 32);
+        mma_sync(sum, left, right, sum);
+        for (int i = 0; i < sum.num_elements; i++)
+                sum.x[i] = sum.x[i] + sum.x[i];
+        store_matrix_sync(sums, sum, n, mem_row_major);
+        __syncthreads();
+        for (int i = threadIdx.x; i < m * n; i += 32)
+                out[i] = (float)sums[i];
+}
+
+extern "C" __global__ void k(const int *values, float *out)
+{
+        __shared__ __align__(32) half h[2][1024];
+        __shared__ __align__(32) __nv_bfloat16 b[2][1024];
+        __shared__ __align__(32) signed char c[2][1024];
+        __shared__ __align__(32) float t[2][1024];
+
+        for (int i = threadIdx.x; i < 2048; i += 32) {
+                h[0][i] = __float2half((float)values[i]);
+                b[0][i] = __float2bfloat16((float)values[i]);
+                c[0][i] = (signed char)values[i];
+                t[0][i] = __float_to_tf32((float)values[i]);
+        }
+        __syncthreads();
+        multiply<half, float, row_major, col_major, 16, 16, 16>(h[0], h[1], out);
+        multiply<half, half, col_major, row_major, 32, 8, 16>(h[0], h[1], out + 256);
+        multiply<__nv_bfloat16, float, row_major, row_major, 8, 32, 16>(b[0], b[1], out + 512);
+        multiply<signed char, int, col_major, col_major, 16, 16, 16>(c[0], c[1], out + 768);
+        multiply<precision::tf32, float, row_major, col_major, 16, 16, 8>(t[0], t[1], out + 1024);
+}
+"""
+
+
+@pytest.mark.cpu  # clang makes no matrices for GPUs
+def test_matrices(client):
+    values = numpy.random.default_rng(6).integers(-4, 5, 2048).astype(numpy.int32)
+    got = run_one(client, MATRICES, [In(client.array(values))], numpy.zeros(1280, numpy.float32), 32)
+    a, b = values.reshape(2, 32, 32)
+    for at, (m, n, k, left, right) in enumerate([(16, 16, 16, a, b.T), (32, 8, 16, a.T, b), (8, 32, 16, a, b), (16, 16, 16, a.T, b.T),
+                                                 (16, 16, 8, a, b.T)]):
+        wanted = 2 * (left[:m, :k] @ right[:k, :n] + 1)
+        numpy.testing.assert_array_equal(got[256 * at:256 * (at + 1)], wanted.ravel())

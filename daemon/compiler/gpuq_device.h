@@ -34,6 +34,7 @@
 #define __cluster_dims__(...)                                                                      \
         _Pragma("GCC error \"clang has no __cluster_dims__: give the cluster's size at the launch\"")
 #define __grid_constant__
+#define __CUDACC__           1
 #define __CUDACC_VER_MAJOR__ 12
 #define __CUDACC_VER_MINOR__ 4
 #define CUDA_VERSION         12040

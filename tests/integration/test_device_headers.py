@@ -315,3 +315,31 @@ def test_matrices(client):
                                                  (16, 16, 8, a, b.T)]):
         wanted = 2 * (left[:m, :k] @ right[:k, :n] + 1)
         numpy.testing.assert_array_equal(got[256 * at:256 * (at + 1)], wanted.ravel())
+
+
+COMPLEX = r"""
+#include <cuComplex.h>
+
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+inline float half_of(float v)
+{
+        return v / 2;
+}
+
+extern "C" __global__ void k(const cuFloatComplex *a, const cuFloatComplex *b, cuFloatComplex *out)
+{
+        int i = threadIdx.x, n = blockDim.x;
+        out[i] = cuCmulf(a[i], b[i]);
+        out[n + i] = cuCdivf(a[i], b[i]);
+        out[2 * n + i] = make_cuFloatComplex(cuCabsf(a[i]), half_of(cuCimagf(b[i])));
+}
+"""
+
+
+def test_complex_numbers(client):
+    random = numpy.random.default_rng(8)
+    a, b = ((random.uniform(-3, 3, N) + 1j * random.uniform(-3, 3, N)).astype(numpy.complex64) for _ in range(2))
+    got = run_one(client, COMPLEX, [In(client.array(a)), In(client.array(b))], numpy.zeros(3 * N, numpy.complex64))
+    numpy.testing.assert_allclose(got, numpy.concatenate([a * b, a / b, abs(a) + 0.5j * b.imag]), rtol=1e-5, atol=1e-6)

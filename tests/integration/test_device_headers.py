@@ -343,3 +343,53 @@ def test_complex_numbers(client):
     a, b = ((random.uniform(-3, 3, N) + 1j * random.uniform(-3, 3, N)).astype(numpy.complex64) for _ in range(2))
     got = run_one(client, COMPLEX, [In(client.array(a)), In(client.array(b))], numpy.zeros(3 * N, numpy.complex64))
     numpy.testing.assert_allclose(got, numpy.concatenate([a * b, a / b, abs(a) + 0.5j * b.imag]), rtol=1e-5, atol=1e-6)
+
+
+STAGES = r"""
+#include <cooperative_groups.h>
+#include <cuda/barrier>
+#include <cuda/pipeline>
+
+extern "C" __global__ void k(const int *in, int *out)
+{
+        constexpr int n = 64, stages = 2;
+        __shared__ int room[stages][n];
+        __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, stages> state;
+        __shared__ cuda::barrier<cuda::thread_scope_block> met;
+        auto block = cooperative_groups::this_thread_block();
+        int i = threadIdx.x, sum = 0;
+
+        if (i == 0)
+                init(&met, n);
+        auto shared = cuda::make_pipeline(block, &state);
+        for (int step = 0; step < 5; step++) {
+                shared.producer_acquire();
+                cuda::memcpy_async(block, room[step % stages], in + step * n, cuda::aligned_size_t<4>(sizeof(int) * n), shared);
+                shared.producer_commit();
+                shared.consumer_wait();
+                sum = 3 * sum + room[step % stages][n - 1 - i];
+                shared.consumer_release();
+        }
+        met.arrive_and_wait();
+        room[0][i] = sum;
+        auto token = met.arrive();
+        met.wait(static_cast<decltype(token) &&>(token));
+        out[i] = room[0][i ^ 1];
+
+        auto own = cuda::make_pipeline();
+        cuda::memcpy_async(&room[1][i], &in[i], sizeof(int), own);
+        own.producer_commit();
+        cuda::pipeline_consumer_wait_prior<0>(own);
+        out[n + i] = room[1][i];
+}
+"""
+
+
+@pytest.mark.cpu  # by clang a GPU has no mbarrier
+def test_barriers_and_pipelines_of_a_block(client):
+    values = numpy.random.default_rng(9).integers(0, 100, 5 * N).astype(numpy.int32)
+    sums = 0
+    for step in values.reshape(5, N)[:, ::-1]:
+        sums = 3 * sums + step
+    got = run_one(client, STAGES, [In(client.array(values))], numpy.zeros(2 * N, numpy.int32))
+    numpy.testing.assert_array_equal(got, numpy.concatenate([sums[numpy.arange(N) ^ 1], values[:N]]))

@@ -75,6 +75,7 @@ typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
+typedef long ssize_t;
 typedef long clock_t;
 #ifndef NULL
 #define NULL __null

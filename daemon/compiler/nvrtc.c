@@ -313,7 +313,8 @@ static int run(const Nvrtc *nvrtc, Program program, const Request *request, Resu
         log = get_log(nvrtc, program);
         if (error > 0 && lacks_integers(log)) {
                 free(log);
-                error = compile(nvrtc, program, request, architecture, "--pre-include=gpuq_integers.h");
+                error = compile(nvrtc, program, request, architecture,
+                                "--pre-include=gpuq_integers.h");
                 log = get_log(nvrtc, program);
         }
         if (!log || error < 0)

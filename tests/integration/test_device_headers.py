@@ -150,8 +150,8 @@ def test_numbers_of_16_bits(client, kernel, rounded, stored, back):
     n = 1024
     a, b = (rounded(numpy.random.default_rng(seed).uniform(-8, 8, n)) for seed in (1, 2))
     out, less = client.arena(9 * 2 * n), client.arena(4 * n)
-    client.run_well(Job().launch(client.load(SMALL), kernel,
-                                 [In(client.array(stored(a))), In(client.array(stored(b))), Out(out), Out(less), i32(n)], n // N, N))
+    arguments = [In(client.array(stored(a))), In(client.array(stored(b))), Out(out), Out(less), i32(n)]
+    client.run_well(Job().launch(client.load(SMALL), kernel, arguments, n // N, N))
 
     got = back(out.array(numpy.uint16, 9 * n)).reshape(9, n)
     for row, wanted in enumerate(wanted_of(a, b, rounded)):
@@ -199,7 +199,7 @@ def test_objects_with_abstract_classes(client):
 
 
 def test_integers_need_no_include(client):
-    source = 'extern "C" __global__ void k(int64_t *out) { out[threadIdx.x] = (uint8_t)(threadIdx.x * 9); }'
+    source = 'extern "C" __global__ void k(int64_t *out) { out[threadIdx.x] = (uint8_t)((ssize_t)threadIdx.x * 9); }'
     i = numpy.arange(N)
     numpy.testing.assert_array_equal(run_one(client, source, [], i), i * 9 % 256)
 
@@ -311,8 +311,8 @@ def test_matrices(client):
     values = numpy.random.default_rng(6).integers(-4, 5, 2048).astype(numpy.int32)
     got = run_one(client, MATRICES, [In(client.array(values))], numpy.zeros(1280, numpy.float32), 32)
     a, b = values.reshape(2, 32, 32)
-    for at, (m, n, k, left, right) in enumerate([(16, 16, 16, a, b.T), (32, 8, 16, a.T, b), (8, 32, 16, a, b), (16, 16, 16, a.T, b.T),
-                                                 (16, 16, 8, a, b.T)]):
+    for at, (m, n, k, left, right) in enumerate([
+            (16, 16, 16, a, b.T), (32, 8, 16, a.T, b), (8, 32, 16, a, b), (16, 16, 16, a.T, b.T), (16, 16, 8, a, b.T)]):
         wanted = 2 * (left[:m, :k] @ right[:k, :n] + 1)
         numpy.testing.assert_array_equal(got[256 * at:256 * (at + 1)], wanted.ravel())
 

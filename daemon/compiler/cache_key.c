@@ -128,7 +128,7 @@ static int add_ptx_compiler(Hash hash, const Request *request) {
 
         r = add_own_file(hash, request, "gpuq_device.h");
         if (r == 0)
-                r = add_folder(hash, request, "include", 1);
+                r = add_folder(hash, request, "include", 2);
         if (r < 0)
                 return r;
         return add_program(hash, compilers);

@@ -23,16 +23,22 @@
 #define __device__             __attribute__((device))
 #define __global__             __attribute__((global))
 #define __shared__             __attribute__((shared))
-#define __constant__           __attribute__((constant))
+/* "used", or clang takes one that is static for what it is initialized to, as nothing here changes it. */
+#define __constant__           __attribute__((constant)) __attribute__((used))
 #define __managed__            __attribute__((managed))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __forceinline__        inline __attribute__((always_inline))
 #define __noinline__           __attribute__((noinline))
 #define __align__(n)           __attribute__((aligned(n)))
-#define __cluster_dims__(...)
+/* Clang has no attribute for it; without it a kernel would run in clusters of one block. */
+#define __cluster_dims__(...)                                                                      \
+        _Pragma("GCC error \"clang has no __cluster_dims__: give the cluster's size at the launch\"")
 #define __grid_constant__
+#define __CUDACC__           1
 #define __CUDACC_VER_MAJOR__ 12
 #define __CUDACC_VER_MINOR__ 4
+#define CUDA_VERSION         12040
+#define CUDART_VERSION       12040
 #define CUDART_INF_F         __builtin_huge_valf()
 #define CUDART_INF           __builtin_huge_val()
 #define INFINITY             __builtin_huge_valf()
@@ -69,6 +75,7 @@ typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
+typedef long ssize_t;
 typedef long clock_t;
 #ifndef NULL
 #define NULL __null
@@ -401,6 +408,30 @@ GPUQ_DEVICE unsigned atomicDec(unsigned *p, unsigned limit) {
         return __nvvm_atom_dec_gen_ui(p, limit);
 }
 
+/* The same with a scope; that of a GPU is wide enough for a block, and the machine's for both. */
+#define GPUQ_SCOPED(name)                                                                          \
+        template <class T, class... Values>                                                        \
+        GPUQ_DEVICE auto name##_block(T *p, Values... v)->decltype(name(p, v...)) {                \
+                return name(p, v...);                                                              \
+        }                                                                                          \
+        template <class T, class... Values>                                                        \
+        GPUQ_DEVICE auto name##_system(T *p, Values... v)->decltype(name(p, v...)) {               \
+                __threadfence_system();                                                            \
+                return name(p, v...);                                                              \
+        }
+GPUQ_SCOPED(atomicAdd)
+GPUQ_SCOPED(atomicSub)
+GPUQ_SCOPED(atomicExch)
+GPUQ_SCOPED(atomicCAS)
+GPUQ_SCOPED(atomicAnd)
+GPUQ_SCOPED(atomicOr)
+GPUQ_SCOPED(atomicXor)
+GPUQ_SCOPED(atomicMin)
+GPUQ_SCOPED(atomicMax)
+GPUQ_SCOPED(atomicInc)
+GPUQ_SCOPED(atomicDec)
+#undef GPUQ_SCOPED
+
 /* ---- loads, bits ------------------------------------------------------------ */
 
 #define GPUQ_LOAD(name)                                                                            \
@@ -492,6 +523,12 @@ GPUQ_DEVICE unsigned __uhadd(unsigned x, unsigned y) {
 GPUQ_DEVICE unsigned __urhadd(unsigned x, unsigned y) {
         return (unsigned)(((unsigned long long)x + y + 1) >> 1);
 }
+GPUQ_DEVICE unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned n) {
+        return (unsigned)((((unsigned long long)high << 32 | low) << (n > 32 ? 32 : n)) >> 32);
+}
+GPUQ_DEVICE unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned n) {
+        return (unsigned)(((unsigned long long)high << 32 | low) >> (n > 32 ? 32 : n));
+}
 GPUQ_DEVICE unsigned __float_as_uint(float v) {
         return __builtin_bit_cast(unsigned, v);
 }
@@ -530,20 +567,33 @@ GPUQ_CONVERSIONS(__double2ll, double, long long, "s64.f64", "d", "=l")
 GPUQ_CONVERSIONS(__double2ull, double, unsigned long long, "u64.f64", "d", "=l")
 #undef GPUQ_CONVERSIONS
 #undef GPUQ_CONVERSION
-#define GPUQ_CONVERSION(name, from, to)                                                            \
+/* In assembly, too: clang rounds its own __nvvm_i2f_rz() to the nearest. */
+#define GPUQ_CONVERSION(name, from, to, types, in, out)                                            \
+        GPUQ_CONVERSION_BY(name##_rn, from, to, "cvt.rn." types, in, out)                          \
+        GPUQ_CONVERSION_BY(name##_rz, from, to, "cvt.rz." types, in, out)                          \
+        GPUQ_CONVERSION_BY(name##_ru, from, to, "cvt.rp." types, in, out)                          \
+        GPUQ_CONVERSION_BY(name##_rd, from, to, "cvt.rm." types, in, out)
+#define GPUQ_CONVERSION_BY(name, from, to, instruction, in, out)                                   \
         GPUQ_DEVICE to name(from v) {                                                              \
-                return (to)v;                                                                      \
+                to result;                                                                         \
+                asm(instruction " %0, %1;" : out(result) : in(v));                                 \
+                return result;                                                                     \
         }
-GPUQ_CONVERSION(__int2float_rn, int, float)
-GPUQ_CONVERSION(__uint2float_rn, unsigned, float)
-GPUQ_CONVERSION(__ll2float_rn, long long, float)
-GPUQ_CONVERSION(__ull2float_rn, unsigned long long, float)
-GPUQ_CONVERSION(__int2double_rn, int, double)
-GPUQ_CONVERSION(__uint2double_rn, unsigned, double)
-GPUQ_CONVERSION(__ll2double_rn, long long, double)
-GPUQ_CONVERSION(__ull2double_rn, unsigned long long, double)
-GPUQ_CONVERSION(__double2float_rn, double, float)
+GPUQ_CONVERSION(__int2float, int, float, "f32.s32", "r", "=f")
+GPUQ_CONVERSION(__uint2float, unsigned, float, "f32.u32", "r", "=f")
+GPUQ_CONVERSION(__ll2float, long long, float, "f32.s64", "l", "=f")
+GPUQ_CONVERSION(__ull2float, unsigned long long, float, "f32.u64", "l", "=f")
+GPUQ_CONVERSION(__ll2double, long long, double, "f64.s64", "l", "=d")
+GPUQ_CONVERSION(__ull2double, unsigned long long, double, "f64.u64", "l", "=d")
+GPUQ_CONVERSION(__double2float, double, float, "f32.f64", "d", "=f")
+#undef GPUQ_CONVERSION_BY
 #undef GPUQ_CONVERSION
+GPUQ_DEVICE double __int2double_rn(int v) {
+        return v;
+}
+GPUQ_DEVICE double __uint2double_rn(unsigned v) {
+        return v;
+}
 GPUQ_DEVICE int __float_as_int(float v) {
         return __builtin_bit_cast(int, v);
 }
@@ -556,6 +606,8 @@ GPUQ_DEVICE long long __double_as_longlong(double v) {
 GPUQ_DEVICE double __longlong_as_double(long long v) {
         return __builtin_bit_cast(double, v);
 }
+
+#include <gpuq_lanes.h>
 
 /* ---- mathematics ------------------------------------------------------------ */
 
@@ -574,7 +626,16 @@ GPUQ_MATH(fabs, __nvvm_fabs_f, __nvvm_fabs_d)
 GPUQ_MATH(floor, __nvvm_floor_f, __nvvm_floor_d)
 GPUQ_MATH(ceil, __nvvm_ceil_f, __nvvm_ceil_d)
 GPUQ_MATH(trunc, __nvvm_trunc_f, __nvvm_trunc_d)
-GPUQ_MATH(rint, __nvvm_round_f, __nvvm_round_d)
+/* Half way goes to the even number; clang's __nvvm_round_f() goes away from zero. */
+GPUQ_DEVICE float gpuq_rint(float v) {
+        asm("cvt.rni.f32.f32 %0, %0;" : "+f"(v));
+        return v;
+}
+GPUQ_DEVICE double gpuq_rint(double v) {
+        asm("cvt.rni.f64.f64 %0, %0;" : "+d"(v));
+        return v;
+}
+GPUQ_MATH(rint, gpuq_rint, gpuq_rint)
 #undef GPUQ_MATH
 
 GPUQ_DEVICE float rsqrtf(float v) {
@@ -685,34 +746,41 @@ GPUQ_DEVICE long long llmax(long long a, long long b) {
         return max(a, b);
 }
 
-#define GPUQ_ROUNDED(prefix, type, suffix)                                                         \
-        GPUQ_DEVICE type __##prefix##add_rn(type x, type y) {                                      \
-                return __nvvm_add_rn_##suffix(x, y);                                               \
+/* By each way of rounding: @r in CUDA's names, @n in clang's. */
+#define GPUQ_ROUNDED(prefix, type, suffix, r, n)                                                   \
+        GPUQ_DEVICE type __##prefix##add_##r(type x, type y) {                                     \
+                return __nvvm_add_##n##_##suffix(x, y);                                            \
         }                                                                                          \
-        GPUQ_DEVICE type __##prefix##sub_rn(type x, type y) {                                      \
-                return __nvvm_add_rn_##suffix(x, -y);                                              \
+        GPUQ_DEVICE type __##prefix##sub_##r(type x, type y) {                                     \
+                return __nvvm_add_##n##_##suffix(x, -y);                                           \
         }                                                                                          \
-        GPUQ_DEVICE type __##prefix##mul_rn(type x, type y) {                                      \
-                return __nvvm_mul_rn_##suffix(x, y);                                               \
+        GPUQ_DEVICE type __##prefix##mul_##r(type x, type y) {                                     \
+                return __nvvm_mul_##n##_##suffix(x, y);                                            \
         }                                                                                          \
-        GPUQ_DEVICE type __##prefix##div_rn(type x, type y) {                                      \
-                return __nvvm_div_rn_##suffix(x, y);                                               \
+        GPUQ_DEVICE type __##prefix##div_##r(type x, type y) {                                     \
+                return __nvvm_div_##n##_##suffix(x, y);                                            \
         }                                                                                          \
-        GPUQ_DEVICE type __##prefix##rcp_rn(type x) {                                              \
-                return __nvvm_rcp_rn_##suffix(x);                                                  \
+        GPUQ_DEVICE type __##prefix##rcp_##r(type x) {                                             \
+                return __nvvm_rcp_##n##_##suffix(x);                                               \
         }                                                                                          \
-        GPUQ_DEVICE type __##prefix##sqrt_rn(type x) {                                             \
-                return __nvvm_sqrt_rn_##suffix(x);                                                 \
+        GPUQ_DEVICE type __##prefix##sqrt_##r(type x) {                                            \
+                return __nvvm_sqrt_##n##_##suffix(x);                                              \
         }
-GPUQ_ROUNDED(f, float, f)
-GPUQ_ROUNDED(d, double, d)
+#define GPUQ_ALL_ROUNDED(r, n)                                                                     \
+        GPUQ_ROUNDED(f, float, f, r, n)                                                            \
+        GPUQ_ROUNDED(d, double, d, r, n)                                                           \
+        GPUQ_DEVICE float __fmaf_##r(float a, float b, float c) {                                  \
+                return __nvvm_fma_##n##_f(a, b, c);                                                \
+        }                                                                                          \
+        GPUQ_DEVICE double __fma_##r(double a, double b, double c) {                               \
+                return __nvvm_fma_##n##_d(a, b, c);                                                \
+        }
+GPUQ_ALL_ROUNDED(rn, rn)
+GPUQ_ALL_ROUNDED(rz, rz)
+GPUQ_ALL_ROUNDED(ru, rp)
+GPUQ_ALL_ROUNDED(rd, rm)
+#undef GPUQ_ALL_ROUNDED
 #undef GPUQ_ROUNDED
-GPUQ_DEVICE float __fmaf_rn(float a, float b, float c) {
-        return __nvvm_fma_rn_f(a, b, c);
-}
-GPUQ_DEVICE double __fma_rn(double a, double b, double c) {
-        return __nvvm_fma_rn_d(a, b, c);
-}
 GPUQ_DEVICE float __frsqrt_rn(float v) {
         return (float)(1.0 / sqrt((double)v));
 }
@@ -1024,6 +1092,73 @@ extern "C" __device__ void __assertfail(const char *message, const char *file, u
 #else
 #define assert(e) ((e) ? (void)0 : __assertfail(#e, __FILE__, __LINE__, __PRETTY_FUNCTION__, 1))
 #endif
+
+/* ---- memory ------------------------------------------------------------------- */
+
+GPUQ_DEVICE void *gpuq_copy(void *to, const void *from, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                ((char *)to)[i] = ((const char *)from)[i];
+        return to;
+}
+GPUQ_DEVICE void *gpuq_set(void *to, int value, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                ((char *)to)[i] = (char)value;
+        return to;
+}
+/* Clang's own are calls of the host's library if the length is not constant. */
+#define memcpy(to, from, n) (__builtin_constant_p(n) ? __builtin_memcpy(to, from, n) : gpuq_copy(to, from, n))
+#define memset(to, value, n) (__builtin_constant_p(n) ? __builtin_memset(to, value, n) : gpuq_set(to, value, n))
+
+/* Inline, so that a module without them has no functions of these names. */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Winline-new-delete"
+__device__ inline void *operator new(size_t n) {
+        return malloc(n);
+}
+__device__ inline void *operator new[](size_t n) {
+        return malloc(n);
+}
+__device__ inline void operator delete(void *p) noexcept {
+        free(p);
+}
+__device__ inline void operator delete[](void *p) noexcept {
+        free(p);
+}
+__device__ inline void operator delete(void *p, size_t) noexcept {
+        free(p);
+}
+__device__ inline void operator delete[](void *p, size_t) noexcept {
+        free(p);
+}
+__device__ inline void *operator new(size_t, void *p) noexcept {
+        return p;
+}
+__device__ inline void *operator new[](size_t, void *p) noexcept {
+        return p;
+}
+
+#pragma clang diagnostic pop
+/* In the table of a class with a function that is "= 0". */
+extern "C" __device__ inline void __cxa_pure_virtual() {
+        __trap();
+}
+
+#define GPUQ_SPACE(name, space)                                                                    \
+        GPUQ_DEVICE size_t __cvta_generic_to_##name(const void *p) {                               \
+                size_t address;                                                                    \
+                asm("cvta.to." space ".u64 %0, %1;" : "=l"(address) : "l"(p));                     \
+                return address;                                                                    \
+        }                                                                                          \
+        GPUQ_DEVICE void *__cvta_##name##_to_generic(size_t address) {                             \
+                void *p;                                                                           \
+                asm("cvta." space ".u64 %0, %1;" : "=l"(p) : "l"(address));                        \
+                return p;                                                                          \
+        }
+GPUQ_SPACE(global, "global")
+GPUQ_SPACE(shared, "shared")
+GPUQ_SPACE(local, "local")
+GPUQ_SPACE(constant, "const")
+#undef GPUQ_SPACE
 
 #undef GPUQ_DEVICE
 

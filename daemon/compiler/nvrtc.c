@@ -121,8 +121,9 @@ static char *find_include(const Nvrtc *nvrtc) {
 }
 
 static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
-                   const char *architecture) {
-        _cleanup_(freep) char *toolkit = find_include(nvrtc), *cccl = NULL, *include = NULL;
+                   const char *architecture, const char *first_header) {
+        _cleanup_(freep) char *toolkit = find_include(nvrtc), *cccl = NULL, *include = NULL,
+                              *before_toolkit = NULL;
         _cleanup_(headers_free_optionsp) char **folders = NULL;
         unsigned registers = options_registers(request->options, request->n_options);
         const char *options[OPTIONS_MAX];
@@ -133,6 +134,7 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
 
         /* From CUDA 13 on cooperative_groups.h needs what lies in a folder of its own. */
         if (asprintf(&include, "-I%s/include", request->libexec) < 0 ||
+            asprintf(&before_toolkit, "-I%s/include/nvrtc", request->libexec) < 0 ||
             asprintf(&cccl, "%s/cccl", toolkit ? toolkit : "") < 0)
                 return -ENOMEM;
         r = headers_options(request, &folders);
@@ -146,11 +148,12 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
         for (char **folder = folders; *folder; folder++)
                 options[n++] = *folder;
         if (toolkit) {
+                options[n++] = before_toolkit;
                 options[n++] = toolkit;
                 options[n++] = cccl;
         }
         options[n++] = include;
-        options[n++] = "--pre-include=gpuq_types.h";
+        options[n++] = first_header;
         if (!request->sm)
                 options[n++] = "-D__GPUQ_CPU__=1";
         if (options_fast_math(request->options, request->n_options))
@@ -288,13 +291,32 @@ static int fail(const Request *request, Result *result, char *log) {
         return result_fail(result, COMPILED_FAILED, "%s", log);
 }
 
+/* Not at first: a source may define these names itself, and as another type. */
+static bool lacks_integers(const char *log) {
+        static const char *const names[] = {"8", "16", "32", "64"};
+        char text[48];
+
+        for (size_t i = 0; log && i < ARRAY_SIZE(names); i++) {
+                snprintf(text, sizeof(text), "int%s_t\" is undefined", names[i]);
+                if (strstr(log, text))
+                        return true;
+        }
+        return false;
+}
+
 static int run(const Nvrtc *nvrtc, Program program, const Request *request, Result *result,
                const char *architecture, Ptx *ret_ptx) {
         _cleanup_(freep) char *log = NULL;
         int error, r;
 
-        error = compile(nvrtc, program, request, architecture);
+        error = compile(nvrtc, program, request, architecture, "--pre-include=gpuq_types.h");
         log = get_log(nvrtc, program);
+        if (error > 0 && lacks_integers(log)) {
+                free(log);
+                error = compile(nvrtc, program, request, architecture,
+                                "--pre-include=gpuq_integers.h");
+                log = get_log(nvrtc, program);
+        }
         if (!log || error < 0)
                 return -ENOMEM;
         if (error && !*log)

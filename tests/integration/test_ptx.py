@@ -691,7 +691,9 @@ def test_such_an_instruction_in_source_is_named_too(client):
 @pytest.mark.cpu
 @pytest.mark.parametrize("declaration, wanted", [
     (".global .u32 x[2][2] = {{1, 2, 3}, {4}};", "x has more values in a row than elements"),
-    (".visible .entry c()\n.reqnctapercluster 2, 1, 1\n{ ret; }", "clusters are not supported")])
+    (".extern .func later();\n.global .u64 table[1] = {later};", "there is no function \"later\""),
+    (".extern .func later();\n.func f() { .reg .b64 %x; mov.u64 %x, later; ret; }", "there is no function \"later\""),
+    (".visible .entry c()\n.reqnctapercluster 2, 1, 1\n{ ret; }", "at the launch only, not from the kernel (__cluster_dims__)")])
 def test_a_declaration_that_the_cpu_driver_lacks_is_refused(client, declaration, wanted):
     assert wanted in refusal(client, "", head=HEAD + declaration + "\n")
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cooperative groups where the CUDA Toolkit's header is missing: the grid, the cluster, the block,
- * tiles of a warp and coalesced threads, with their common functions. Names of templates are none that
- * a user defines as a macro.
+ * tiles of a warp and coalesced threads, with their common functions, scans, reductions and copies. Tiles
+ * of several warps are missing. Names of templates are none that a user defines as a macro.
  */
 #pragma once
 
@@ -33,9 +33,50 @@ GPUQ_SPECIAL(gpuq_cluster_block_y, "cluster_ctaid.y")
 GPUQ_SPECIAL(gpuq_cluster_block_z, "cluster_ctaid.z")
 #undef GPUQ_SPECIAL
 
-class thread_block {
+/* Threads of any kind. Those of a warp are a mask of its lanes; 0 stands for the block, the cluster or the grid. */
+class thread_group {
+      protected:
+        enum Kind { WARP, BLOCK, CLUSTER, GRID } kind;
+        unsigned mask;
+
+        GPUQ_MEMBER thread_group(Kind kind_, unsigned mask_) : kind(kind_), mask(mask_) {
+        }
+        GPUQ_GROUPS unsigned lane() {
+                return gpuq_rank(threadIdx, blockDim) % 32;
+        }
+        /* The lane of the rank; 32 if there is none. */
+        GPUQ_MEMBER unsigned lane_of(unsigned rank) const {
+                unsigned rest = mask;
+
+                while (rank--)
+                        rest &= rest - 1;
+                return rest ? (unsigned)__ffs((int)rest) - 1 : 32;
+        }
+
       public:
+        GPUQ_MEMBER void sync() const;
+        GPUQ_MEMBER unsigned long long thread_rank() const;
+        GPUQ_MEMBER unsigned long long num_threads() const;
+        GPUQ_MEMBER unsigned long long size() const {
+                return num_threads();
+        }
+        GPUQ_MEMBER bool is_valid() const;
+};
+
+class thread_block : public thread_group {
+      public:
+        struct arrival_token {};
+
+        GPUQ_MEMBER thread_block() : thread_group(BLOCK, 0) {
+        }
         GPUQ_GROUPS void sync() {
+                __syncthreads();
+        }
+        /* Stricter than it must be: nobody goes on before all wait. */
+        GPUQ_GROUPS arrival_token barrier_arrive() {
+                return {};
+        }
+        GPUQ_GROUPS void barrier_wait(arrival_token &&) {
                 __syncthreads();
         }
         GPUQ_GROUPS unsigned thread_rank() {
@@ -61,13 +102,15 @@ class thread_block {
         }
 };
 
-class grid_group {
+class grid_group : public thread_group {
         /* What the driver has prepared for a cooperative launch: the second word is zero at first. */
         GPUQ_GROUPS unsigned *words() {
                 return (unsigned *)((unsigned long long)gpuq_words_high() << 32 | gpuq_words_low());
         }
 
       public:
+        GPUQ_MEMBER grid_group() : thread_group(GRID, 0) {
+        }
         GPUQ_GROUPS bool is_valid() {
                 return words() != 0;
         }
@@ -116,8 +159,19 @@ class grid_group {
         }
 };
 
-class cluster_group {
+class cluster_group : public thread_group {
       public:
+        struct arrival_token {};
+
+        GPUQ_MEMBER cluster_group() : thread_group(CLUSTER, 0) {
+        }
+        GPUQ_GROUPS arrival_token barrier_arrive() {
+                asm volatile("barrier.cluster.arrive;" ::: "memory");
+                return {};
+        }
+        GPUQ_GROUPS void barrier_wait(arrival_token &&) {
+                asm volatile("barrier.cluster.wait;" ::: "memory");
+        }
         GPUQ_GROUPS void sync() {
                 asm volatile("barrier.cluster.arrive;\n\tbarrier.cluster.wait;" ::: "memory");
         }
@@ -153,24 +207,27 @@ class cluster_group {
         }
 };
 
+/* A value of any size, in words. */
+template <class GpuqT> GPUQ_GROUPS GpuqT gpuq_shuffle(unsigned mask, GpuqT value, unsigned lane) {
+        unsigned words[(sizeof(GpuqT) + 3) / 4] = {};
+
+        __builtin_memcpy(words, &value, sizeof(GpuqT));
+        for (unsigned i = 0; i < sizeof(words) / 4; i++)
+                words[i] = __shfl_sync(mask, words[i], (int)lane);
+        __builtin_memcpy(&value, words, sizeof(GpuqT));
+        return value;
+}
+
 /* Threads of one warp, selected by a mask; ranks count the lanes in it. */
-class coalesced_group {
-      protected:
-        unsigned mask;
-
-        GPUQ_GROUPS unsigned lane() {
-                return thread_block::thread_rank() % 32;
-        }
-        GPUQ_MEMBER unsigned lane_of(unsigned rank) const {
-                unsigned rest = mask;
-
-                while (rank--)
-                        rest &= rest - 1;
-                return rest ? (unsigned)__ffs((int)rest) - 1 : 32;
-        }
+class coalesced_group : public thread_group {
+        unsigned meta_rank, meta_size;
 
       public:
-        GPUQ_MEMBER explicit coalesced_group(unsigned mask_) : mask(mask_) {
+        GPUQ_MEMBER explicit coalesced_group(unsigned mask_, unsigned meta_rank_ = 0, unsigned meta_size_ = 1)
+            : thread_group(WARP, mask_), meta_rank(meta_rank_), meta_size(meta_size_) {
+        }
+        GPUQ_MEMBER unsigned gpuq_mask() const {
+                return mask;
         }
         GPUQ_MEMBER void sync() const {
                 __syncwarp(mask);
@@ -184,25 +241,29 @@ class coalesced_group {
         GPUQ_MEMBER unsigned size() const {
                 return num_threads();
         }
+        GPUQ_MEMBER unsigned meta_group_rank() const {
+                return meta_rank;
+        }
+        GPUQ_MEMBER unsigned meta_group_size() const {
+                return meta_size;
+        }
         template <class GpuqT> GPUQ_MEMBER GpuqT shfl(GpuqT value, unsigned rank) const {
-                return __shfl_sync(mask, value, (int)lane_of(rank % num_threads()));
+                return gpuq_shuffle(mask, value, lane_of(rank % num_threads()));
         }
         template <class GpuqT> GPUQ_MEMBER GpuqT shfl_up(GpuqT value, unsigned delta) const {
                 unsigned rank = thread_rank();
 
-                return __shfl_sync(mask, value, (int)lane_of(rank >= delta ? rank - delta : rank));
+                return gpuq_shuffle(mask, value, lane_of(rank >= delta ? rank - delta : rank));
         }
         template <class GpuqT> GPUQ_MEMBER GpuqT shfl_down(GpuqT value, unsigned delta) const {
                 unsigned rank = thread_rank();
 
-                return __shfl_sync(mask, value,
-                                   (int)lane_of(rank + delta < num_threads() ? rank + delta : rank));
+                return gpuq_shuffle(mask, value, lane_of(rank + delta < num_threads() ? rank + delta : rank));
         }
         template <class GpuqT> GPUQ_MEMBER GpuqT shfl_xor(GpuqT value, unsigned with) const {
                 unsigned other = thread_rank() ^ with;
 
-                return __shfl_sync(mask, value,
-                                   (int)lane_of(other < num_threads() ? other : thread_rank()));
+                return gpuq_shuffle(mask, value, lane_of(other < num_threads() ? other : thread_rank()));
         }
         GPUQ_MEMBER int any(int predicate) const {
                 return __any_sync(mask, predicate);
@@ -216,6 +277,9 @@ class coalesced_group {
         template <class GpuqT> GPUQ_MEMBER unsigned match_any(GpuqT value) const {
                 return pack(__match_any_sync(mask, value));
         }
+        template <class GpuqT> GPUQ_MEMBER unsigned match_all(GpuqT value, int &predicate) const {
+                return pack(__match_all_sync(mask, value, &predicate));
+        }
 
       private:
         /* From a bit a lane to a bit a rank. */
@@ -228,8 +292,11 @@ class coalesced_group {
         }
 };
 
-template <unsigned gpuq_n, class GpuqParent = void> class thread_block_tile : public coalesced_group {
-        static_assert(gpuq_n >= 1 && gpuq_n <= 32 && (gpuq_n & (gpuq_n - 1)) == 0, "a tile lies within a warp");
+template <unsigned gpuq_n, class GpuqParent = void> class thread_block_tile;
+
+template <unsigned gpuq_n> class thread_block_tile<gpuq_n, void> : public coalesced_group {
+        static_assert(gpuq_n >= 1 && gpuq_n <= 32 && (gpuq_n & (gpuq_n - 1)) == 0,
+                      "a tile lies within a warp: larger ones need NVRTC");
 
       public:
         GPUQ_MEMBER thread_block_tile()
@@ -238,29 +305,47 @@ template <unsigned gpuq_n, class GpuqParent = void> class thread_block_tile : pu
         GPUQ_MEMBER unsigned thread_rank() const {
                 return lane() % gpuq_n;
         }
-        GPUQ_MEMBER unsigned meta_group_rank() const {
-                return thread_block::thread_rank() / gpuq_n;
-        }
-        GPUQ_MEMBER unsigned meta_group_size() const {
-                return (gpuq_volume(blockDim) + gpuq_n - 1) / gpuq_n;
-        }
         GPUQ_GROUPS constexpr unsigned num_threads() {
                 return gpuq_n;
         }
         GPUQ_GROUPS constexpr unsigned size() {
                 return gpuq_n;
         }
+        /* Of the block; a tile of a tile counts in that. */
+        GPUQ_MEMBER unsigned meta_group_rank() const {
+                return thread_block::thread_rank() / gpuq_n;
+        }
+        GPUQ_MEMBER unsigned meta_group_size() const {
+                return (gpuq_volume(blockDim) + gpuq_n - 1) / gpuq_n;
+        }
         template <class GpuqT> GPUQ_MEMBER GpuqT shfl(GpuqT value, unsigned rank) const {
-                return __shfl_sync(mask, value, (int)rank, gpuq_n);
+                return gpuq_shuffle(mask, value, lane() / gpuq_n * gpuq_n + rank % gpuq_n);
         }
         template <class GpuqT> GPUQ_MEMBER GpuqT shfl_up(GpuqT value, unsigned delta) const {
-                return __shfl_up_sync(mask, value, delta, gpuq_n);
+                return gpuq_shuffle(mask, value, thread_rank() >= delta ? lane() - delta : lane());
         }
         template <class GpuqT> GPUQ_MEMBER GpuqT shfl_down(GpuqT value, unsigned delta) const {
-                return __shfl_down_sync(mask, value, delta, gpuq_n);
+                return gpuq_shuffle(mask, value, thread_rank() + delta < gpuq_n ? lane() + delta : lane());
         }
         template <class GpuqT> GPUQ_MEMBER GpuqT shfl_xor(GpuqT value, unsigned with) const {
-                return __shfl_xor_sync(mask, value, (int)with, gpuq_n);
+                return gpuq_shuffle(mask, value, (thread_rank() ^ with) < gpuq_n ? lane() ^ with : lane());
+        }
+};
+
+template <unsigned gpuq_n, class GpuqParent>
+class thread_block_tile : public thread_block_tile<gpuq_n, void> {};
+
+template <unsigned gpuq_n, unsigned gpuq_parent, class GpuqGrandparent>
+class thread_block_tile<gpuq_n, thread_block_tile<gpuq_parent, GpuqGrandparent>>
+    : public thread_block_tile<gpuq_n, void> {
+        static_assert(gpuq_n <= gpuq_parent, "a tile is not larger than what it is a part of");
+
+      public:
+        GPUQ_MEMBER unsigned meta_group_rank() const {
+                return thread_block::thread_rank() % gpuq_parent / gpuq_n;
+        }
+        GPUQ_MEMBER unsigned meta_group_size() const {
+                return gpuq_parent / gpuq_n;
         }
 };
 
@@ -276,12 +361,85 @@ GPUQ_GROUPS cluster_group this_cluster() {
 GPUQ_GROUPS coalesced_group coalesced_threads() {
         return coalesced_group(__activemask());
 }
+GPUQ_GROUPS coalesced_group this_thread() {
+        return coalesced_group(1u << thread_block::thread_rank() % 32);
+}
+
+GPUQ_MEMBER void thread_group::sync() const {
+        if (kind == GRID)
+                grid_group::sync();
+        else if (kind == CLUSTER)
+                cluster_group::sync();
+        else if (kind == BLOCK)
+                __syncthreads();
+        else
+                __syncwarp(mask);
+}
+GPUQ_MEMBER unsigned long long thread_group::thread_rank() const {
+        return kind == GRID      ? grid_group::thread_rank()
+               : kind == CLUSTER ? cluster_group::thread_rank()
+               : kind == BLOCK   ? thread_block::thread_rank()
+                                 : (unsigned)__popc(mask & ((1u << lane()) - 1));
+}
+GPUQ_MEMBER unsigned long long thread_group::num_threads() const {
+        return kind == GRID      ? grid_group::num_threads()
+               : kind == CLUSTER ? cluster_group::num_threads()
+               : kind == BLOCK   ? thread_block::num_threads()
+                                 : (unsigned)__popc(mask);
+}
+GPUQ_MEMBER bool thread_group::is_valid() const {
+        return kind != GRID || grid_group::is_valid();
+}
+
+/* The lanes with the caller's quotient of rank and @n. */
+GPUQ_GROUPS unsigned gpuq_part_mask(unsigned mask, unsigned n) {
+        unsigned lane = thread_block::thread_rank() % 32, part = 0, rank = 0;
+        unsigned own = (unsigned)__popc(mask & ((1u << lane) - 1)) / n;
+
+        for (unsigned rest = mask; rest; rest &= rest - 1, rank++)
+                if (rank / n == own)
+                        part |= rest & -rest;
+        return part;
+}
+GPUQ_GROUPS coalesced_group tiled_partition(const coalesced_group &group, unsigned n) {
+        return coalesced_group(gpuq_part_mask(group.gpuq_mask(), n), group.thread_rank() / n,
+                               (group.num_threads() + n - 1) / n);
+}
+/* Of a block as of its warps, whose lanes are all there but for those of the last one. */
+GPUQ_GROUPS thread_group tiled_partition(const thread_block &block, unsigned n) {
+        unsigned first = block.thread_rank() / 32 * 32, rest = block.num_threads() - first;
+
+        if (n > 32)
+                __trap();
+        return coalesced_group(gpuq_part_mask(rest < 32 ? (1u << rest) - 1 : 0xffffffffu, n));
+}
 template <unsigned gpuq_n, class GpuqParent>
 GPUQ_GROUPS thread_block_tile<gpuq_n, GpuqParent> tiled_partition(const GpuqParent &) {
         return thread_block_tile<gpuq_n, GpuqParent>();
 }
+GPUQ_GROUPS coalesced_group binary_partition(const coalesced_group &group, bool predicate) {
+        unsigned lanes = __ballot_sync(group.gpuq_mask(), predicate);
+
+        return coalesced_group(predicate ? lanes : group.gpuq_mask() & ~lanes, !predicate, 2);
+}
+template <class GpuqT>
+GPUQ_GROUPS coalesced_group labeled_partition(const coalesced_group &group, GpuqT label) {
+        return coalesced_group(__match_any_sync(group.gpuq_mask(), label));
+}
+
 template <class GpuqGroup> GPUQ_GROUPS void sync(const GpuqGroup &group) {
         group.sync();
+}
+template <class GpuqGroup> GPUQ_GROUPS unsigned long long thread_rank(const GpuqGroup &group) {
+        return group.thread_rank();
+}
+template <class GpuqGroup> GPUQ_GROUPS unsigned long long group_size(const GpuqGroup &group) {
+        return group.num_threads();
+}
+template <class GpuqGroup, class GpuqFunction, class... GpuqArguments>
+GPUQ_GROUPS void invoke_one(const GpuqGroup &group, GpuqFunction &&function, GpuqArguments &&...arguments) {
+        if (group.thread_rank() == 0)
+                function(arguments...);
 }
 
 #define GPUQ_OPERATION(name, expression)                                                           \
@@ -306,6 +464,58 @@ GPUQ_GROUPS GpuqT reduce(const GpuqGroup &group, GpuqT value, GpuqOperation oper
         for (unsigned rank = 1; rank < group.num_threads(); rank++)
                 result = operation(result, group.shfl(value, rank));
         return result;
+}
+
+/* Of the values with ranks up to the caller's, in this order. */
+template <class GpuqGroup, class GpuqT, class GpuqOperation>
+GPUQ_GROUPS GpuqT inclusive_scan(const GpuqGroup &group, GpuqT value, GpuqOperation operation) {
+        GpuqT result = group.shfl(value, 0);
+
+        for (unsigned rank = 1; rank < group.num_threads(); rank++) {
+                GpuqT next = group.shfl(value, rank);
+
+                if (rank <= group.thread_rank())
+                        result = operation(result, next);
+        }
+        return result;
+}
+template <class GpuqGroup, class GpuqT>
+GPUQ_GROUPS GpuqT inclusive_scan(const GpuqGroup &group, GpuqT value) {
+        return inclusive_scan(group, value, plus<GpuqT>());
+}
+template <class GpuqGroup, class GpuqT, class GpuqOperation>
+GPUQ_GROUPS GpuqT exclusive_scan(const GpuqGroup &group, GpuqT value, GpuqOperation operation) {
+        GpuqT before = group.shfl_up(inclusive_scan(group, value, operation), 1);
+
+        return group.thread_rank() ? before : GpuqT();
+}
+template <class GpuqGroup, class GpuqT>
+GPUQ_GROUPS GpuqT exclusive_scan(const GpuqGroup &group, GpuqT value) {
+        return exclusive_scan(group, value, plus<GpuqT>());
+}
+
+/* Copies are done at once; wait() makes them seen by the group. */
+template <class GpuqGroup, class GpuqT>
+GPUQ_GROUPS void memcpy_async(const GpuqGroup &group, GpuqT *to, const GpuqT *from, size_t n_bytes) {
+        const char *source = (const char *)from;
+        char *target = (char *)to;
+
+        if ((((unsigned long long)source | (unsigned long long)target | n_bytes) & 3) == 0)
+                for (size_t i = group.thread_rank(); i < n_bytes / 4; i += group.num_threads())
+                        ((unsigned *)target)[i] = ((const unsigned *)source)[i];
+        else
+                for (size_t i = group.thread_rank(); i < n_bytes; i += group.num_threads())
+                        target[i] = source[i];
+}
+template <class GpuqGroup, class GpuqT>
+GPUQ_GROUPS void memcpy_async(const GpuqGroup &group, GpuqT *to, size_t n_to, const GpuqT *from, size_t n_from) {
+        memcpy_async(group, to, from, (n_to < n_from ? n_to : n_from) * sizeof(GpuqT));
+}
+template <class GpuqGroup> GPUQ_GROUPS void wait(const GpuqGroup &group) {
+        group.sync();
+}
+template <unsigned gpuq_stages, class GpuqGroup> GPUQ_GROUPS void wait_prior(const GpuqGroup &group) {
+        group.sync();
 }
 
 #undef GPUQ_GROUPS

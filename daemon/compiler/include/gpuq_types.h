@@ -5,6 +5,7 @@
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
+typedef long ssize_t;
 /* The toolkit's cuda.h declares functions of the host, which NVRTC refuses. This is its guard; what kernels use of it: */
 #define __cuda_cuda_h__
 typedef unsigned long long CUdeviceptr;

@@ -184,7 +184,9 @@ static void read_tuning(Reader *reader) {
                 if (ptx_token_is(token, ".maxntid") || ptx_token_is(token, ".reqntid"))
                         read_block_size(reader, ptx_token_is(token, ".reqntid"));
                 if (is_of_cluster(token))
-                        reader_fail(reader, "clusters are not supported");
+                        reader_fail(reader, "the CPU driver takes the size of a cluster at the "
+                                            "launch only, not "
+                                            "from the kernel (__cluster_dims__)");
                 if (ptx_token_is(token, ".pragma"))
                         while ((token = reader_next(reader)).n > 0 && !ptx_token_is(token, ";"))
                                 ;

@@ -40,7 +40,9 @@ PtxToken ptx_tokens_next(PtxTokens *tokens) {
                 tokens->at++;
                 skip_past(tokens, "\"");
         } else if (tokens->at < tokens->end && is_word(*tokens->at)) {
-                while (tokens->at < tokens->end && is_word(*tokens->at))
+                /* A directive ends at the next one: ".reg.b32" is two. */
+                while (tokens->at < tokens->end && is_word(*tokens->at) &&
+                       (*token.s != '.' || *tokens->at != '.' || tokens->at == token.s))
                         tokens->at++;
         } else if (tokens->at < tokens->end) {
                 tokens->at++;

@@ -79,6 +79,11 @@ static void print_initial(Translator *t, const PtxVariable *variable, const PtxI
                 translator_fail(t, variable->line,
                                 "the CPU driver does not support the value of %.*s",
                                 (int)MIN(variable->name.n, 200), variable->name.s);
+        } else if (initial->is_function && !t->module->functions[initial->index].is_defined) {
+                const PtxFunction *function = &t->module->functions[initial->index];
+
+                translator_fail(t, variable->line, "there is no function \"%.*s\"",
+                                (int)MIN(function->name.n, 200), function->name.s);
         } else {
                 fprintf(t->out, "(uint64_t)%s%u + 0x%llxull, ", initial->is_function ? "f" : "v",
                         initial->index, (unsigned long long)initial->offset);

@@ -272,6 +272,15 @@ static void print_register(Translator *t, const PtxOperand *operand, PtxType typ
         fprintf(t->out, "%sr%u", operand->negated ? "!" : "", operand->index);
 }
 
+static void print_function_address(Translator *t, uint32_t index) {
+        const PtxFunction *function = &t->module->functions[index];
+
+        if (!function->is_defined)
+                translator_refuse(t, "there is no function \"%.*s\"",
+                                  (int)MIN(function->name.n, 200), function->name.s);
+        fprintf(t->out, "(uint64_t)f%u", index);
+}
+
 void translator_value(Translator *t, const PtxOperand *operand, PtxType type) {
         switch (operand->kind) {
                 case PTX_REGISTER:
@@ -286,7 +295,7 @@ void translator_value(Translator *t, const PtxOperand *operand, PtxType type) {
                         print_variable(t, operand);
                         return;
                 case PTX_FUNCTION:
-                        fprintf(t->out, "(uint64_t)f%u", operand->index);
+                        print_function_address(t, operand->index);
                         return;
                 case PTX_SPECIAL:
                         print_special(t, operand->text);

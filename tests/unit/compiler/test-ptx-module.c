@@ -90,7 +90,7 @@ static void operands_are_resolved(void **state) {
                      "  ld.param.u64 %rd1, [p+-8];\n"
                      "@!%q ld.global.L1::evict_last.v2.u32 {%r7, _}, [%rd1+16];\n"
                      "  setp.lt.s32 %q|%q, %r7, -5;\n"
-                     "  { .reg .b64 %r7; mov.u64 %r7, 0x10; L: bra L; }\n"
+                     "  { .reg.b64 %r7; mov.u64 %r7, 0x10; L: bra L; }\n"
                      "L: bra L;\n"
                      "  ret;\n}\n");
         const PtxFunction *k = &m->functions[0];

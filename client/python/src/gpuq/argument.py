@@ -286,6 +286,10 @@ class Packer:
     def check_offset(self, offset: int) -> None:
         """Check where a slice begins in its memory, which itself begins at a multiple of 256 bytes."""
 
+    def as_rows(self, array: np.ndarray) -> np.ndarray:
+        """The host array as the row-major one that is passed."""
+        return array
+
     def check_dtype(self, dtype: np.dtype) -> None:
         wanted = self.dtype
         if wanted is None or dtype == wanted:

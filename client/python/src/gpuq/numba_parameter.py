@@ -76,6 +76,11 @@ class Spec:
         return type(self), (self.text, self.dtype)
 
 
+def _plain(arg):
+    """The value of a member of an enum."""
+    return arg.value if isinstance(arg, enum.Enum) else arg
+
+
 # ---- scalars ----
 
 
@@ -93,7 +98,7 @@ class Scalar(Spec):
         return chosen(kernel, index, kind, self.dtype.itemsize, True, self.known())
 
     def pack(self, job, packer, arg, keep: list) -> list[bytes]:
-        return [packer.scalar(arg.value if isinstance(arg, enum.Enum) else arg, keep)]
+        return [packer.scalar(_plain(arg), keep)]
 
 
 class _HalfPacker(Packer):
@@ -125,7 +130,7 @@ class Complex(Spec):
         return [_PartPacker(part, kernel, index, kind, self.dtype.itemsize // 2, True, self.known()) for part in ("real", "imag")]
 
     def pack(self, job, packer, arg, keep: list) -> list[bytes]:
-        return [part.scalar(arg, keep) for part in packer]
+        return [part.scalar(_plain(arg), keep) for part in packer]
 
     def slots(self, operation: int, packer, index: int, arg) -> list:
         from .prepared import Slot
@@ -158,6 +163,7 @@ class Tuple(Spec):
 
     def _pairs(self, packer, arg):
         where, packers = packer
+        arg = _plain(arg)
         if not isinstance(arg, (tuple, list)) or len(arg) != len(self.specs):
             given = f"{len(arg)} elements" if isinstance(arg, (tuple, list)) else f"a {_describe(arg)}"
             raise TypeError(f"{where} must be a tuple of {len(self.specs)} elements, not {given}")
@@ -330,7 +336,7 @@ def _dtype(kind, text: str) -> np.dtype:
     for home in ("numba.cuda.np.numpy_support", "numba.np.numpy_support"):
         try:
             return np.dtype(__import__(home, fromlist=["as_dtype"]).as_dtype(kind))
-        except (ImportError, NotImplementedError):
+        except Exception:  # not there, or one of Numba's errors, whose classes depend on the version
             continue
     raise TypeError(f"{text}: from_numba accepts arrays, records, tuples, numbers, booleans and times, but not this type")
 
@@ -347,5 +353,7 @@ def spec_of(kind, name: str) -> Spec:
         return Record(text, _dtype(kind, text))
     if "CPointer" in kinds:
         return Pointer(text, _dtype(kind.dtype, text))
-    dtype = _dtype(kind.dtype if "EnumMember" in kinds else kind, text)
+    if "EnumMember" in kinds:
+        return spec_of(kind.dtype, name)
+    dtype = _dtype(kind, text)
     return Complex(text, dtype) if dtype.kind == "c" else Scalar(text, dtype)

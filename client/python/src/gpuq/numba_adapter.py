@@ -12,6 +12,7 @@ import re
 import threading
 import types
 
+from . import numba_link
 from .config import LaunchConfig
 from .kernel import Kernel
 from .modules import Module
@@ -194,15 +195,29 @@ def _drop_environments(ptx: str) -> str:
     return _ENVIRONMENT.sub(lambda match: "" if ptx.count(match[1]) == 1 else match[0], ptx)
 
 
-_EXTERN = re.compile(r"\.extern\s+\.func\s*(?:\([^()]*\)\s*)?(\w+)")
-_PROVIDED = ("vprintf", "__assertfail", "malloc", "free")  # by every driver
-
-
 def _check_linked(name: str, ptx: str) -> None:
-    missing = [each for each in _EXTERN.findall(ptx) if each not in _PROVIDED]
+    missing = numba_link.missing(ptx)
     if missing:
-        raise TypeError(f"{name} calls {', '.join(missing)}, which Numba would link from another file: from_numba links no files; "
-                        "write such functions in Python with @cuda.jit(device=True)")
+        raise TypeError(f"{name} calls {', '.join(missing)}, which Numba would link, but from_numba cannot: link CUDA C++ source "
+                        "or PTX, or write such functions in Python with @cuda.jit(device=True)")
+
+
+@contextlib.contextmanager
+def _nvrtc_without_driver():
+    from numba.cuda.cudadrv import nvrtc
+    compile_source, nvrtc.compile = nvrtc.compile, numba_link.compile_source
+    try:
+        yield
+    finally:
+        nvrtc.compile = compile_source
+
+
+def _compile_linked(cuda, function, arguments, cc, fastmath: bool) -> str:
+    """The kernel and what it links, as one PTX text. Links of other kinds stay out: see _check_linked."""
+    with _nvrtc_without_driver():
+        codes, _ = cuda.compile_all(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, cc=cc)
+    texts = [code if isinstance(code, (str, bytes)) else code.data for code in codes if isinstance(code, (str, bytes)) or code.kind == "ptx"]
+    return numba_link.merged(text.decode() if isinstance(text, bytes) else text for text in texts)
 
 
 def compile_ptx(function, signature, cc=None, fastmath: bool | None = None) -> tuple[str, list]:
@@ -224,7 +239,10 @@ def compile_ptx(function, signature, cc=None, fastmath: bool | None = None) -> t
     cc = cc or _default_cc()
     with _device_of(cc):
         ptx, _ = cuda.compile(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, cc=cc)
-    return (ptx.decode() if isinstance(ptx, bytes) else ptx), specs
+        ptx = ptx.decode() if isinstance(ptx, bytes) else ptx
+        if set(numba_link.missing(ptx)) - set(_GRID) and hasattr(cuda, "compile_all"):
+            ptx = _compile_linked(cuda, function, arguments, cc, fastmath)
+    return ptx, specs
 
 
 def from_numba(function, signature, *, cc=None, fastmath: bool | None = None, client=None) -> NumbaKernel:
@@ -238,8 +256,8 @@ def from_numba(function, signature, *, cc=None, fastmath: bool | None = None, cl
     - `fastmath`: None: as @cuda.jit says
 
     Use the kernel like any other: `kernel.run(config, Out(r), 2.0, n)`. It is launched cooperatively if it synchronizes
-    its grid. Raises TypeError for a type that cannot be passed, and for functions that Numba would link from other
-    files; Numba's exceptions are passed on.
+    its grid. CUDA C++ and PTX that it links, as float16 and `cuda.declare_device` do, become part of it. Raises
+    TypeError for a type that cannot be passed and for other links; Numba's exceptions are passed on.
     """
     ptx, specs = compile_ptx(function, signature, cc, fastmath)
     function = getattr(function, "py_func", function)

@@ -226,6 +226,8 @@ def test_values_that_numba_passes_in_parts(gpuq, parts):
     parts.submit((1, 1), *given[:6], address.address, given[7], uses=address).wait()
     np.testing.assert_array_equal(out, [*wanted[:9], (1 << 40) + 1, 99])
     assert point[0]["y"] == (1 << 40) + 1
+    parts.run((1, 1), *given[:5], gpuq.InOut(point[0]), *given[6:])
+    assert point[0]["y"] == (1 << 40) + 2
     prepared = parts.prepare((1, 1), *given)
     prepared.run(z=2j, h=1.0, **{"t[1]": 6j, "t[0]": -1}, point=np.array([(2, 3)], POINT))
     np.testing.assert_array_equal(out, [0, 2, np.float16(1).view(np.uint16), -1, 0, 6, 100, 7, 2, 3, 99])
@@ -236,7 +238,7 @@ def test_values_that_numba_passes_in_parts(gpuq, parts):
     (2, 3, TypeError, "a tuple of 2 elements, not a int"), (2, (1, 2, 3), TypeError, "not 3 elements"),
     (2, (1.5, 2), TypeError, r"argument 3 \(`t\[0\]: int32`"), (3, np.datetime64(1, "ms"), TypeError, r"datetime64\[s\]"),
     (3, 100, TypeError, r"numpy.datetime64\(x, 's'\)"), (4, 256, OverflowError, "color"),
-    (5, np.array([(1, 2)], POINT)[0], TypeError, "array of one record"), (5, np.array([(1, 2)], POINT), TypeError, "wrap the array"),
+    (5, np.array([(1, 2)], POINT)[0], TypeError, "wrap the record"), (5, np.array([(1, 2)], POINT), TypeError, "wrap the array"),
     (6, None, TypeError, None)])
 def test_values_that_numba_would_not_pass_so(gpuq, parts, at, value, error, match):
     args = [1j, 0.5, (3, 4j), np.datetime64(100, "s"), 7, gpuq.InOut(np.zeros(1, POINT)), gpuq.In(np.ones(2)), gpuq.Out(np.zeros(11))]
@@ -439,6 +441,37 @@ def test_a_constant_of_the_signature_takes_no_parameter():
     given.src.constants = {(2,): 1, "BLOCK": 64}
     given.src.fn.arg_names = ["x", "y", "n"]
     assert [(each.name, each.kind, each.value) for each in triton_adapter._parameters(given)] == [("x", "*fp32", None), ("n", None, 1)]
+
+
+def test_descriptors_of_the_host_and_tuples_are_refused():
+    given = compiled({"x": "tensordesc<fp16[64,64]>", "n": "i32"})
+    given.src.fn.arg_names = ["x", "n"]
+    with pytest.raises(TypeError, match=r"parameter x: tensordesc<fp16\[64,64\]>.*tl.make_tensor_descriptor\(pointer"):
+        triton_adapter._parameters(given)
+    given.src.signature = {"x": ("*fp32", "i32"), "n": "i32"}
+    with pytest.raises(TypeError, match="parameter x: .*tuples: pass their elements one by one"):
+        triton_adapter._parameters(given)
+
+
+SHORT = """
+extern "C" __global__ void kernel(unsigned short half, unsigned short brain, float *out, unsigned long long a, unsigned long long b)
+{
+        out[0] = half, out[1] = brain;
+}
+"""
+
+
+@pytest.mark.parametrize("value, half, brain", [
+    (1.5, 0x3E00, 0x3FC0), (-2, 0xC000, 0xC000), (1 + 2 ** -8, 0x3C04, 0x3F80), (1 + 3 * 2 ** -8, 0x3C0C, 0x3F82), (float("inf"), 0x7C00, 0x7F80)])
+def test_short_floats_of_triton(gpuq, value, half, brain):
+    given = compiled({"half": "fp16", "brain": "bf16", "out": "*fp32"})
+    given.src.fn.arg_names = ["half", "brain", "out"]
+    kernel = triton_adapter.TritonKernel(gpuq.module(SHORT), "kernel", triton_adapter._parameters(given), triton_adapter._launch(given.metadata))
+    out = np.zeros(2, np.float32)
+    kernel.run(1, value, value, gpuq.Out(out))
+    assert out.tolist() == [half, brain]
+    kernel.prepare(1, value, 0.0, gpuq.Out(out)).run(brain=value)
+    assert out.tolist() == [half, brain]
 
 
 def param(name, is_constexpr=False):

@@ -8,6 +8,7 @@ or its packages), but no GPU.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import threading
 import types
@@ -212,12 +213,19 @@ def _nvrtc_without_driver():
         nvrtc.compile = compile_source
 
 
+_RESHAPE = "numba_attempt_nocopy_reshape"  # which Numba links for reshape() when it launches
+
+
 def _compile_linked(cuda, function, arguments, cc, fastmath: bool) -> str:
     """The kernel and what it links, as one PTX text. Links of other kinds stay out: see _check_linked."""
     with _nvrtc_without_driver():
         codes, _ = cuda.compile_all(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, cc=cc)
     texts = [code if isinstance(code, (str, bytes)) else code.data for code in codes if isinstance(code, (str, bytes)) or code.kind == "ptx"]
-    return numba_link.merged(text.decode() if isinstance(text, bytes) else text for text in texts)
+    texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
+    if _RESHAPE in numba_link.missing(texts[0]):
+        with open(os.path.join(os.path.dirname(cuda.__file__), "reshape_funcs.cu"), encoding="utf-8") as source:
+            texts.append(numba_link.compile_source(source.read(), "reshape_funcs.cu", cc)[0].decode())
+    return numba_link.merged(texts)
 
 
 def compile_ptx(function, signature, cc=None, fastmath: bool | None = None) -> tuple[str, list]:

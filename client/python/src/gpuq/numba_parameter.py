@@ -18,6 +18,7 @@ parameters of the PTX.
 from __future__ import annotations
 
 import enum
+import math
 import struct
 
 import numpy as np
@@ -230,18 +231,16 @@ class _AddressPacker(Packer):
 
 
 class Record(Buffer):
-    """A record: an array of one such record, with its direction."""
+    """A record: a numpy record or an array of one, with its direction."""
 
     def _array(self, packer, arg):
-        if isinstance(arg, (np.void, np.record)):
-            raise TypeError(f"{packer.where}: a numpy record alone cannot receive results: pass the array of one record with "
-                            "its direction, as in gpuq.InOut(a[i:i+1])")
+        if isinstance(arg, np.void):
+            raise TypeError(f"{packer.where}: wrap the record to say whether it is read or written: gpuq.In(r), gpuq.Out(r) or "
+                            "gpuq.InOut(r)")
         direction, array = _direction(packer, arg)
-        if isinstance(array, (np.void, np.record)):
-            if direction != native.IN:
-                raise TypeError(f"{packer.where}: a numpy record cannot receive results: pass the array of one record, a[i:i+1]")
-            array = np.asarray(array)
-        if int(np.prod(np.shape(array))) != 1:
+        if isinstance(array, np.void):
+            array = np.asarray(array)  # of the same memory
+        if math.prod(np.shape(array)) != 1:
             raise ValueError(f"{packer.where} must be one record, not the shape {tuple(np.shape(array))}")
         return direction, array
 

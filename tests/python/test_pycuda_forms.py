@@ -111,6 +111,15 @@ def test_arguments_that_do_not_match_are_told(gpuq, scale):
         scale.prepared_call((1, 1), x, 1.0, 1)
 
 
+def test_what_a_kernel_prints_is_seen(gpuq, capsys):
+    says = gpuq.SourceModule('__global__ void says(int n) { printf("%d of %d\\n", threadIdx.x, n); }').get_function("says")
+    says(np.int32(5), block=(1, 1, 1))
+    assert capsys.readouterr().out == "0 of 5\n"
+    says.prepare("i").prepared_call((1, 1), (1, 1, 1), 6)
+    assert says.prepared_timed_call((1, 1), (1, 1, 1), 7)() >= 0
+    assert capsys.readouterr().out == "0 of 6\n0 of 7\n"
+
+
 # ---- headers ----
 
 

@@ -36,6 +36,7 @@ class SourceModule:
     def __init__(self, source: str, nvcc: str = "nvcc", options=None, keep: bool = False, no_extern_c: bool = False,
                  arch=None, code=None, cache_dir=None, include_dirs=None, client=None):
         folders = [include_dirs] if isinstance(include_dirs, (str, os.PathLike)) else include_dirs or ()
+        self._prints = "printf" in source
         wrapped = source if no_extern_c else f'extern "C" {{\n#line 1\n{source}\n}}\n'
         options = [*(options or ()), *(f"-I{os.fspath(folder)}" for folder in folders)]
         try:
@@ -47,7 +48,7 @@ class SourceModule:
 
     def get_function(self, name: str) -> "Function":
         """Get a kernel by name."""
-        return Function(self.module.get_kernel(name))
+        return Function(self.module.get_kernel(name), self._prints)
 
     def get_global(self, name: str):
         """Get a variable: see `Module.get_global`."""
@@ -68,8 +69,9 @@ class SourceModule:
 class Function(Attributes):
     """A kernel. The call `f(*args, block=(x, y, z), grid=(x, y))` launches it and waits until it has ended."""
 
-    def __init__(self, kernel):
+    def __init__(self, kernel, prints: bool = False):
         self.kernel = kernel
+        self._prints = prints  # the source may call printf
         self._codes = None
 
     def _kernel_of(self):
@@ -83,12 +85,22 @@ class Function(Attributes):
     def __call__(self, *args, block, grid=(1, 1), shared: int = 0, stream=None, time_kernel: bool = False, texrefs=(), **options):
         """Launch the kernel and wait until it has ended. Returns None, or seconds on the GPU if `time_kernel` is set.
 
+        What the kernel prints goes to sys.stdout.
+
         `args`: In, Out or InOut of gpuq or PyCUDA around arrays; an Array or DeviceArray, which means InOut; numpy
         scalars; or numpy arrays, by value, where the kernel takes a struct. `shared`: bytes of dynamic shared memory of
         a block. `stream` is ignored. `texrefs` raise NotImplementedError.
         """
-        result = self.submit(*args, block=block, grid=grid, shared=shared, texrefs=texrefs, timed=time_kernel, **options).wait()
+        job = self.submit(*args, block=block, grid=grid, shared=shared, texrefs=texrefs, timed=time_kernel, **options)
+        result = self._ended(job)
         return result.gpu_time if time_kernel else None
+
+    def _ended(self, job: Job):
+        """Wait for the job. What the kernel printed goes to sys.stdout. Returns the Result."""
+        result = job.wait()
+        if self._prints and result.output:
+            print(result.output, end="")
+        return result
 
     # ---- prepared invocations ----
 
@@ -127,12 +139,12 @@ class Function(Attributes):
         an address of device memory as int, or None; else a number. `shared_size`: bytes of dynamic shared memory of a
         block. `options`: as for `gpuq.job`.
         """
-        self._prepared(grid, block, args, shared_size, **options).wait()
+        self._ended(self._prepared(grid, block, args, shared_size, **options))
 
     def prepared_timed_call(self, grid, block, *args, shared_size: int | None = None, **options):
         """As prepared_call, but without waiting. Returns a function that waits and returns the seconds on the GPU."""
         job = self._prepared(grid, block, args, shared_size, timed=True, **options)
-        return lambda: job.wait().gpu_time
+        return lambda: self._ended(job).gpu_time
 
     def prepared_async_call(self, grid, block, stream, *args, shared_size: int | None = None, **options) -> Job:
         """As prepared_call, but without waiting. Returns the Job. `stream` is ignored: jobs run in their order."""

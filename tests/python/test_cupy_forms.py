@@ -70,6 +70,20 @@ def test_scalars_may_be_arrays_of_one_item(gpuq):
         kernel((1,), (1,), (1.0, 7, vector, out, np.zeros(1)))
 
 
+@pytest.mark.parametrize("wrap", ["bare", "In", "InOut"])
+def test_arrays_in_fortrans_layout_are_passed_as_they_are_in_memory(gpuq, wrap):
+    source = r"""extern "C" __global__ void copy(const float *x, float *y) { y[threadIdx.x] = x[threadIdx.x]; }"""
+    x, y = np.asfortranarray(np.arange(12, dtype=np.float32).reshape(3, 4)), np.zeros((3, 4), np.float32, order="F")
+    given = gpuq.array(x.T).T if wrap == "bare" else getattr(gpuq, wrap)(x)
+    kernel = gpuq.RawKernel(source, "copy")
+    for to in (gpuq.Out(y), gpuq.Out(y, whole=True), gpuq.InOut(y)):
+        y[:] = 0
+        kernel((1,), (12,), (given, to))
+        np.testing.assert_array_equal(y, x)
+    with pytest.raises(ValueError, match="not C-contiguous"):
+        kernel((1,), (12,), (gpuq.In(np.zeros((6, 8), np.float32)[::2, ::2]), gpuq.Out(y)))
+
+
 # ---- complex numbers ----
 
 COMPLEX = r"""

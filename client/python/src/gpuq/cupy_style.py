@@ -8,7 +8,7 @@ import operator
 import numpy as np
 
 from . import _native as native
-from .argument import InOut
+from .argument import Argument, InOut, Out
 from .arrays import Array
 from .complex_header import headers_for, translated
 from .config import LaunchConfig
@@ -159,8 +159,21 @@ class RawKernel(Attributes):
 
 
 def as_inout(arg):
-    """A bare Array means InOut, because arrays of CuPy and PyCUDA have no direction."""
-    return InOut(arg) if isinstance(arg, Array) else arg
+    """A bare Array means InOut, because arrays of CuPy and PyCUDA have no direction.
+
+    Kernels get an array in Fortran's layout as it is in memory, as in CuPy and PyCUDA.
+    """
+    if isinstance(arg, Array):
+        return InOut(_rows(arg))
+    if isinstance(arg, Argument) and isinstance(arg.value, np.ndarray):
+        rows = _rows(arg.value)
+        if rows is not arg.value:
+            return Out(rows, whole=True) if arg.direction == native.OUT_WHOLE else type(arg)(rows)
+    return arg
+
+
+def _rows(array: np.ndarray) -> np.ndarray:
+    return array.T if array.flags.f_contiguous and not array.flags.c_contiguous else array
 
 
 def by_value(kernel, args) -> list:

@@ -231,6 +231,66 @@ def test_addresses_of_each_space(client):
     assert list(results.array(numpy.int32)) == [51035, 0, 51037]
 
 
+def test_a_function_writes_to_its_callers_local_memory(client):
+    """By the generic address, which the caller has computed; and declarations without a blank before the type."""
+    module = client.load(HEAD + """
+.visible .func (.param .b32 result) compare(.param .b64 to, .param .b64 a, .param .b64 b)
+{
+        .reg .b64 %rd<4>;
+        .reg.b16 %rs<5>;
+        ld.param.u64 %rd1, [to];
+        ld.param.u64 %rd2, [a];
+        ld.param.u64 %rd3, [b];
+        ld.u16 %rs1, [%rd2];
+        ld.u16 %rs2, [%rd3];
+        {.reg.pred same;
+        setp.eq.u16 same, %rs1, %rs2;
+        selp.u16 %rs3, 1, 0, same;}
+        st.u8 [%rd1], %rs3;
+        st.param.b32 [result+0], 0;
+        ret;
+}
+.visible .entry equal(.param .u64 out, .param .u32 x, .param .u32 y)
+{
+        .local .align 2 .b8 depot[6];
+        .reg .b64 %SP, %SPL;
+        .reg .b16 %rs<5>;
+        .reg .b32 %r<5>;
+        .reg .b64 %rd<9>;
+        mov.u64 %SPL, depot;
+        cvta.local.u64 %SP, %SPL;
+        ld.param.u64 %rd1, [out];
+        ld.param.u32 %r1, [x];
+        ld.param.u32 %r2, [y];
+        cvt.u16.u32 %rs1, %r1;
+        cvt.u16.u32 %rs2, %r2;
+        add.u64 %rd2, %SP, 2;
+        add.u64 %rd3, %SPL, 2;
+        add.u64 %rd4, %SP, 4;
+        add.u64 %rd5, %SPL, 4;
+        st.local.u16 [%rd3], %rs1;
+        st.local.u16 [%rd5], %rs2;
+        mov.u16 %rs3, 0;
+        st.local.u8 [%SPL], %rs3;
+        {.param.b64 p; .param.b64 q; .param.b64 r; .param .b32 s;
+        st.param.b64 [p], %SP;
+        st.param.b64 [q], %rd2;
+        st.param.b64 [r], %rd4;
+        call.uni (s), compare, (p, q, r);
+        ld.param.b32 %r3, [s]; }
+        ld.local.u8 %rs4, [%SPL];
+        cvt.u32.u16 %r4, %rs4;
+        add.u32 %r4, %r4, %r3;
+        st.global.u32 [%rd1], %r4;
+        ret;
+}
+""", format=pb.PTX)
+    results = out(client, 1)
+    for x, y, wanted in ((7, 7, 1), (7, 8, 0), (0, 0, 1)):
+        client.run_well(Job().launch(module, "equal", [Out(results), i32(x), i32(y)]))
+        assert results.array(numpy.int32)[0] == wanted
+
+
 def test_what_kind_of_address_it_is(client):
     """Bits: global, shared, local, const. Of a constant's address, of shared memory's, of local memory's and of a buffer's."""
     module = client.load(HEAD + """

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Numba's CUDA examples do, with kernels of our own, each run through gpuqd and compared with numpy."""
 
+import cmath
+import enum
 import math
+import pathlib
+import tempfile
 
 import numpy as np
 
 if not hasattr(np, "row_stack"):  # numba-cuda 0.30 asks for it, numpy 2.5 has removed it
     np.row_stack = np.vstack
 
-from numba import cuda, float32, int32  # noqa: E402 pylint: disable=wrong-import-position
+from numba import cuda, float32, from_dtype, int32, typeof, types  # noqa: E402 pylint: disable=wrong-import-position
+from numba.cuda.random import (  # noqa: E402 pylint: disable=wrong-import-position
+    init_xoroshiro128p_states_cpu, xoroshiro128p_dtype, xoroshiro128p_uniform_float32)
 
 import gpuq  # noqa: E402 pylint: disable=wrong-import-position
 
@@ -146,6 +152,201 @@ def mathematics():
     np.testing.assert_allclose(out, np.exp(-x) * np.sin(x) + np.sqrt(x) + x ** 1.5 + [math.erf(v) for v in x], rtol=1e-12)
 
 
-for test in (vectors, matrices, sums, warps, histograms, functions, mathematics):
+def polynomials():
+    @cuda.jit(device=True)
+    def polynomial(x):
+        return x ** 2 + 2 * x + 1
+
+    def over_all(x, out):
+        i = cuda.grid(1)
+        if i < x.size:
+            out[i] = polynomial(x[i])
+
+    x, out = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
+    gpuq.from_numba(over_all, "void(float32[::1], float32[::1])").run((-(-N // 256), 256), gpuq.In(x), gpuq.Out(out))
+    np.testing.assert_allclose(out, x ** 2 + 2 * x + 1, rtol=1e-6)
+
+
+# ---- types that take several parameters, or none of their own ----
+
+POINT = np.dtype([("x", np.float32), ("y", np.float64), ("n", np.int32, (2,))], align=True)
+
+
+def records():
+    def move(points, by, offset):
+        i = cuda.grid(1)
+        if i < points.size:
+            points[i].x += by.x
+            points[i].y = by.y * points[i].n[1] + offset.real
+        if i == 0:
+            by.x = offset.imag
+
+    record = from_dtype(POINT)
+    kernel = gpuq.from_numba(move, types.void(record[::1], record, types.complex64))
+    points, by = np.zeros(70, POINT), np.zeros(1, POINT)
+    points["x"], points["n"], by["x"], by["y"] = np.arange(70), np.arange(140).reshape(70, 2), 0.5, 2
+    kernel.run((3, 32), gpuq.InOut(points), gpuq.InOut(by), 10 - 3j)
+    np.testing.assert_array_equal(points["y"], 2 * points["n"][:, 1] + 10)
+    assert by["x"][0] == -3  # while others read it, or before
+    assert np.isin(points["x"] - np.arange(70), (0.5, -3)).all()
+
+
+def tuples():
+    def apply(pair, nested, out):
+        first, factor = pair
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = first[i] * factor + nested[1][0] - nested[0]
+
+    floats = types.float64[::1]
+    kernel = gpuq.from_numba(apply, types.void(types.Tuple((floats, types.float32)), types.Tuple((types.int8, types.UniTuple(types.int64, 2))),
+                                               floats))
+    x, out = DICE.random(50), np.zeros(50)
+    kernel.run((2, 32), (gpuq.In(x), 2.0), (-3, (1 << 40, 7)), gpuq.Out(out))
+    np.testing.assert_array_equal(out, x * 2 + (1 << 40) + 3)
+    kernel.prepare((2, 32), (gpuq.In(x), 2.0), (-3, (0, 7)), gpuq.Out(out)).run(**{"pair[1]": 4.0})
+    np.testing.assert_array_equal(out, x * 4 + 3)
+
+
+def complex_numbers():
+    def turn(z, by, out):
+        i = cuda.grid(1)
+        if i < z.size:
+            out[i] = cmath.exp(z[i] * by) + abs(by)
+
+    z, out = DICE.random(40) + 1j * DICE.random(40), np.zeros(40, complex)
+    gpuq.from_numba(turn, "void(complex128[:], complex128, complex128[:])").run((2, 32), gpuq.In(z), 3 - 4j, gpuq.Out(out))
+    np.testing.assert_allclose(out, np.exp(z * (3 - 4j)) + 5, rtol=1e-10)
+
+
+def halves():
+    """Arithmetic of float16 is CUDA C++, which Numba links."""
+    def scale(x, factor, out):
+        i = cuda.grid(1)
+        if i < x.size:
+            out[i] = x[i] * factor + x[i]
+
+    x, out = DICE.random(40).astype(np.float16), np.zeros(40, np.float16)
+    kernel = gpuq.from_numba(scale, "void(float16[::1], float16, float16[::1])")
+    for factor in (2.5, np.float16(2.5)):
+        out[:] = 0
+        kernel.run((2, 32), gpuq.In(x), factor, gpuq.Out(out))
+        np.testing.assert_allclose(out, x * np.float16(2.5) + x, rtol=2e-3)
+
+
+def layouts():
+    def outer(a, b, out):
+        i, j = cuda.grid(2)
+        if i < out.shape[0] and j < out.shape[1]:
+            out[i, j] = a[i, j] - b[j, i]
+
+    a, b = np.asfortranarray(DICE.random((5, 9))), DICE.random((9, 5))
+    kernel = gpuq.from_numba(outer, "void(float64[::1, :], float64[:, :], float64[::1, :])")
+    for other in (b, np.asfortranarray(b)):
+        out = np.zeros((5, 9), order="F")
+        kernel.run(((1, 1), (8, 16)), gpuq.In(a), gpuq.In(other), gpuq.Out(out))
+        np.testing.assert_array_equal(out, a - b.T)
+
+
+def times():
+    def later(when, step, flag, out):
+        i = cuda.grid(1)
+        if i < when.size and flag == Flag.LATER:
+            out[i] = when[i] + step
+
+    class Flag(enum.IntEnum):
+        LATER = 3
+
+    when, out = np.arange(20).astype("datetime64[s]"), np.zeros(20, "datetime64[s]")
+    kernel = gpuq.from_numba(later, types.void(types.NPDatetime("s")[::1], types.NPTimedelta("s"), typeof(Flag.LATER), types.NPDatetime("s")[::1]))
+    kernel.run((1, 32), gpuq.In(when), np.timedelta64(60, "s"), Flag.LATER, gpuq.Out(out))
+    assert (out == when + np.timedelta64(60, "s")).all()
+
+
+def pointers():
+    def add_one(x, n):
+        i = cuda.grid(1)
+        if i < n:
+            x[i] += 1
+
+    kernel = gpuq.from_numba(add_one, types.void(types.CPointer(types.uint8), types.uint32))
+    d = gpuq.to_device(np.arange(10, dtype=np.uint8))
+    kernel.run((1, 32), d, 10)
+    kernel.run((1, 32), d.address, 9, uses=d)
+    assert d.get().tolist() == [*range(2, 11), 10]
+
+
+# ---- grids that meet ----
+
+def heat():
+    def spread(now, after, steps, k):
+        i = cuda.grid(1)
+        if i >= len(now):
+            return
+        grid = cuda.cg.this_grid()
+        for step in range(steps):
+            of, to = (now, after) if step % 2 == 0 else (after, now)
+            left = of[i - 1] if i > 0 else 0.0
+            right = of[i + 1] if i < len(of) - 1 else 0.0
+            to[i] = of[i] + k * (left - 2 * of[i] + right)
+            grid.sync()
+
+    size, steps = 101, 40
+    wanted = np.zeros(size)
+    wanted[size // 2] = 100
+    now, after = wanted.copy(), np.zeros(size)
+    kernel = gpuq.from_numba(spread, "void(float64[::1], float64[::1], int64, float64)")
+    kernel.run((4, 32), gpuq.InOut(now), gpuq.InOut(after), steps, 0.25)
+    for _ in range(steps):
+        padded = np.pad(wanted, 1)
+        wanted = wanted + 0.25 * (padded[:-2] - 2 * wanted + padded[2:])
+    np.testing.assert_allclose(now, wanted, rtol=1e-12)
+
+
+# ---- random numbers, and what Numba links ----
+
+def random_numbers():
+    def estimate(states, out, rounds):
+        i = cuda.grid(1)
+        inside = 0
+        for _ in range(rounds):
+            x, y = xoroshiro128p_uniform_float32(states, i), xoroshiro128p_uniform_float32(states, i)
+            if x * x + y * y <= 1:
+                inside += 1
+        out[i] = 4 * inside / rounds
+
+    states = np.zeros(64, xoroshiro128p_dtype)
+    init_xoroshiro128p_states_cpu(states, 1, 0)
+    out, again = np.zeros(64, np.float32), np.zeros(64, np.float32)
+    kernel = gpuq.from_numba(estimate, types.void(from_dtype(xoroshiro128p_dtype)[::1], types.float32[::1], types.int32))
+    for to in (out, again):
+        kernel.run((2, 32), gpuq.InOut(states.copy()), gpuq.Out(to), 200)
+    assert abs(out.mean() - np.pi) < 0.1 and (out == again).all() and len(set(out)) > 10
+
+
+def links():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "product.cu")
+        path.write_text("""extern "C" __device__ int product(float *result, float a, float b)
+                           {
+                                   *result = a * b;
+                                   return 0;
+                           }
+                        """)
+        product = cuda.declare_device("product", "float32(float32, float32)", link=str(path))
+
+        def multiply(x, y, out):
+            i = cuda.grid(1)
+            if i < out.size:
+                out[i] = product(x[i], y[i])
+
+        kernel = gpuq.from_numba(multiply, "void(float32[::1], float32[::1], float32[::1])")
+    x, y, out = DICE.random(40, np.float32), DICE.random(40, np.float32), np.zeros(40, np.float32)
+    kernel.run((2, 32), gpuq.In(x), gpuq.In(y), gpuq.Out(out))
+    np.testing.assert_array_equal(out, x * y)
+
+
+for test in (vectors, matrices, sums, warps, histograms, functions, mathematics, polynomials, records, tuples, complex_numbers, halves,
+             layouts, times, pointers, heat, random_numbers, links):
     print(test.__name__, flush=True)
     test()

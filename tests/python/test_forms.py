@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches in the words of other packages, and what the Numba and Triton adapters pass, on kernels of the same parameters."""
 
+import enum
 import io
 import pickle
 import subprocess
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 from conftest import SOURCE
-from gpuq import numba_adapter, triton_adapter
-from gpuq.numba_adapter import NumbaKernel, Spec
+from gpuq import numba_adapter, numba_parameter, triton_adapter
+from gpuq.numba_adapter import NumbaKernel
+from gpuq.numba_parameter import ArrayOf, Complex, Pointer, Record, Scalar, Tuple
 
 N = 64
 PLAIN = """
@@ -137,8 +139,8 @@ extern "C" __global__ void scale(u64, u64, long long n, long long size, float *r
         r[n - 1] += n0 * size * stride * wide * 1000000 + m;
 }
 """
-SPECS = [Spec("r: array(float32, 1d, C)", "float32", 1), Spec("factor: float32", "float32"),
-         Spec("x: array(float64, 2d, C)", "float64", 2, readonly=True), Spec("flag: bool", "bool")]
+SPECS = [ArrayOf("r: array(float32, 1d, C)", "float32", 1), Scalar("factor: float32", "float32"),
+         ArrayOf("x: array(float64, 2d, C)", "float64", 2, readonly=True), Scalar("flag: bool", "bool")]
 
 
 def test_arrays_are_passed_as_numba_does(gpuq):
@@ -159,12 +161,166 @@ def test_arrays_are_passed_as_numba_does(gpuq):
         NumbaKernel(gpuq.module(NUMBA), "scale", "scale", "", SPECS[:2])
 
 
-def test_numbas_fortran_layout_is_refused():
-    kind = SimpleNamespace(layout="F", ndim=2, dtype="float32", mutable=True)
-    with pytest.raises(TypeError, match=r"x: .*row-major.*float32\[:, ::1\]"):
-        numba_adapter._spec(kind, "x")
-    kind.ndim = 1  # there is no difference
-    assert numba_adapter._spec(kind, "x").ndim == 1
+@pytest.mark.parametrize("layout", "FA")
+def test_numbas_fortran_layout(gpuq, layout):
+    """Strides follow the array; the source of test_arrays_are_passed_as_numba_does uses them."""
+    kernel = NumbaKernel(gpuq.module(NUMBA), "scale", "scale", "", [*SPECS[:2], ArrayOf("x: float64[::1, :]", "float64", 2, True, layout),
+                                                                    SPECS[3]])
+    x, r = np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.zeros(7, np.float32)
+    for fortran in (x, gpuq.In(x), gpuq.In(gpuq.array(x.T).T)):
+        pickle.loads(pickle.dumps(kernel)).run((1, 1), gpuq.Out(r), 2.0, fortran, True)
+        assert r[:6].tolist() == [0, 2, 4, 6, 8, 10]
+    prepared = kernel.prepare((1, 1), gpuq.Out(r), 2.0, x, True)
+    prepared.run(x=np.asfortranarray(x + 1))
+    assert r[:6].tolist() == [2, 4, 6, 8, 10, 12]
+    with pytest.raises(ValueError, match="Fortran layout: pass numpy.asfortranarray"):
+        prepared.run(x=np.ascontiguousarray(x))
+    if layout == "F":
+        with pytest.raises(ValueError, match="x: float64.*Fortran layout: pass numpy.asfortranarray"):
+            kernel.run((1, 1), gpuq.Out(r), 2.0, np.ascontiguousarray(x), True)
+        with pytest.raises(TypeError, match=r"DeviceArray is row-major.*float64\[:, ::1\]"):
+            kernel.run((1, 1), gpuq.Out(r), 2.0, gpuq.to_device(x), True)
+    else:
+        kernel.run((1, 1), gpuq.Out(r), 2.0, np.ascontiguousarray(x), True)
+        assert r[1] == 2
+        with pytest.raises(ValueError, match="Fortran layout|not C-contiguous"):
+            kernel.run((1, 1), gpuq.Out(r), 2.0, np.arange(24.0).reshape(4, 6)[::2, ::2], True)
+    assert numba_parameter.spec_of(SimpleNamespace(layout="F", ndim=1, dtype="float32", mutable=True), "x").layout == "C"
+
+
+PARTS = """
+struct Point { float x; long long y; };
+extern "C" __global__ void parts(double real, double imag, unsigned short half, int first, float second_real, float second_imag,
+                                 long long when, unsigned char color, Point *point, double *address, double *out)
+{
+        out[0] = real, out[1] = imag, out[2] = half, out[3] = first, out[4] = second_real, out[5] = second_imag;
+        out[6] = when, out[7] = color, out[8] = point->x, out[9] = point->y, out[10] = address[1];
+        point->y += 1;
+}
+"""
+POINT = np.dtype([("x", np.float32), ("y", np.int64)], align=True)
+PARTS_SPECS = [Complex("z: complex128", "complex128"), Scalar("h: float16", "float16"),
+               Tuple("t: Tuple(int32, complex64)", [Scalar("t[0]: int32", "int32"), Complex("t[1]: complex64", "complex64")]),
+               Scalar("when: datetime64[s]", "datetime64[s]"), Scalar("color: uint8", "uint8"), Record("point: Record", POINT),
+               Pointer("address: float64*", "float64"), Pointer("out: float64*", "float64")]
+
+
+class Color(enum.IntEnum):
+    RED = 7
+
+
+@pytest.fixture
+def parts(gpuq):
+    return pickle.loads(pickle.dumps(NumbaKernel(gpuq.module(PARTS), "parts", "parts", "", PARTS_SPECS)))
+
+
+def test_values_that_numba_passes_in_parts(gpuq, parts):
+    point, out = np.array([(1.5, 1 << 40)], POINT), np.zeros(11)
+    address = gpuq.to_device(np.array([1.0, 99]))
+    given = [1 - 2j, 0.5, (3, 4 + 5j), np.datetime64(100, "s"), Color.RED, gpuq.InOut(point), gpuq.In(address), gpuq.Out(out)]
+    wanted = [1, -2, np.float16(0.5).view(np.uint16), 3, 4, 5, 100, 7, 1.5, 1 << 40, 99]
+    parts.run((1, 1), *given)
+    np.testing.assert_array_equal(out, wanted)
+    assert point[0]["y"] == (1 << 40) + 1 and parts.parameters[2] == "t: Tuple(int32, complex64)"
+    given[0], given[1], given[4], given[5] = np.complex128(1 - 2j), np.float16(0.5), 7, gpuq.In(point.reshape(()))
+    parts.submit((1, 1), *given[:6], address.address, given[7], uses=address).wait()
+    np.testing.assert_array_equal(out, [*wanted[:9], (1 << 40) + 1, 99])
+    assert point[0]["y"] == (1 << 40) + 1
+    parts.run((1, 1), *given[:5], gpuq.InOut(point[0]), *given[6:])
+    assert point[0]["y"] == (1 << 40) + 2
+    prepared = parts.prepare((1, 1), *given)
+    prepared.run(z=2j, h=1.0, **{"t[1]": 6j, "t[0]": -1}, point=np.array([(2, 3)], POINT))
+    np.testing.assert_array_equal(out, [0, 2, np.float16(1).view(np.uint16), -1, 0, 6, 100, 7, 2, 3, 99])
+
+
+@pytest.mark.parametrize("at, value, error, match", [
+    (0, np.complex64(1), TypeError, "numpy.complex128"), (0, "1", TypeError, "z: complex128"), (1, np.float32(1), TypeError, "h: float16"),
+    (2, 3, TypeError, "a tuple of 2 elements, not a int"), (2, (1, 2, 3), TypeError, "not 3 elements"),
+    (2, (1.5, 2), TypeError, r"argument 3 \(`t\[0\]: int32`"), (3, np.datetime64(1, "ms"), TypeError, r"datetime64\[s\]"),
+    (3, 100, TypeError, r"numpy.datetime64\(x, 's'\)"), (4, 256, OverflowError, "color"),
+    (5, np.array([(1, 2)], POINT)[0], TypeError, "wrap the record"), (5, np.array([(1, 2)], POINT), TypeError, "wrap the array"),
+    (6, None, TypeError, None)])
+def test_values_that_numba_would_not_pass_so(gpuq, parts, at, value, error, match):
+    args = [1j, 0.5, (3, 4j), np.datetime64(100, "s"), 7, gpuq.InOut(np.zeros(1, POINT)), gpuq.In(np.ones(2)), gpuq.Out(np.zeros(11))]
+    args[at] = value
+    if match is None:  # the null pointer; nothing is wrong until the kernel follows it
+        parts._pack(gpuq.job(), args, [])
+        return
+    with pytest.raises(error, match=match):
+        parts.run((1, 1), *args)
+    with pytest.raises(ValueError, match="must be one record"):
+        parts.run((1, 1), 1j, 0.5, (3, 4j), np.datetime64(1, "s"), 7, gpuq.InOut(np.zeros(2, POINT)), *args[6:])
+
+
+def test_what_numba_would_link_is_refused():
+    ptx = ".extern .func (.param .b32 r) vprintf(.param .b64 a);\n.extern .func  (.param .f32 r) mul_f32\n(\n\t.param .f32 a\n)\n;\n"
+    with pytest.raises(TypeError, match="k calls mul_f32, which.*device=True"):
+        numba_adapter._check_linked("k", ptx)
+    numba_adapter._check_linked("k", ptx.splitlines()[0])
+
+
+def test_a_grid_is_synchronized(gpuq):
+    """By the functions that Numba's cuda.cg calls. The launch is a cooperative one."""
+    ptx = """.version 6.0
+.target sm_70
+.address_size 64
+.extern .func  (.param .b32 func_retval0) cudaCGSynchronize
+(
+        .param .b64 a,
+        .param .b32 b
+)
+;
+.extern .func  (.param .b64 func_retval0) cudaCGGetIntrinsicHandle ( .param .b32 a ) ;
+.visible .entry rounds(.param .u64 n, .param .u64 x)
+{
+        .reg .pred %p<3>;
+        .reg .b32 %r<8>;
+        .reg .b64 %rd<12>;
+        ld.param.u64 %rd1, [n];
+        ld.param.u64 %rd2, [x];
+        cvt.u32.u64 %r4, %rd1;
+        mov.u32 %r1, %ctaid.x;
+        mov.u32 %r2, %nctaid.x;
+        { .param .b32 p; .param .b64 q;
+        st.param.b32 [p], 1;
+        call.uni (q), cudaCGGetIntrinsicHandle, (p);
+        ld.param.b64 %rd3, [q]; }
+        mul.wide.u32 %rd4, %r1, 4;
+        add.u64 %rd4, %rd2, %rd4;
+        add.u32 %r3, %r1, 1;
+        rem.u32 %r3, %r3, %r2;
+        mul.wide.u32 %rd5, %r3, 4;
+        add.u64 %rd5, %rd2, %rd5;
+        mov.u32 %r5, %tid.x;
+        setp.ne.u32 %p1, %r5, 0;
+next:
+        ld.volatile.global.u32 %r6, [%rd5];
+        { .param .b64 p; .param .b32 q; .param .b32 r;
+        st.param.b64 [p], %rd3;
+        st.param.b32 [q], 0;
+        call.uni (r), cudaCGSynchronize, (p, q);
+        ld.param.b32 %r7, [r]; }
+        add.u32 %r6, %r6, 1;
+        @!%p1 st.volatile.global.u32 [%rd4], %r6;
+        { .param .b64 p; .param .b32 q; .param .b32 r;
+        st.param.b64 [p], %rd3;
+        st.param.b32 [q], 0;
+        call.uni (r), cudaCGSynchronize, (p, q);
+        ld.param.b32 %r7, [r]; }
+        sub.u32 %r4, %r4, 1;
+        setp.ne.u32 %p2, %r4, 0;
+        @%p2 bra next;
+        ret;
+}
+"""
+    text, found = numba_adapter._define_grid(ptx)
+    assert found and ".extern" not in text and numba_adapter._define_grid(text)[1] is False
+    kernel = NumbaKernel(gpuq.module(text), "rounds", "rounds", "", [Scalar("n: int64", "int64"), Pointer("x: int32*", "int32")], True)
+    x = np.array([0, 0, 0, 100], np.int32)  # each round, each block takes its neighbour's number and adds 1
+    for config in ((4, 64), gpuq.LaunchConfig(4, 64, cooperative_launch=True)):
+        again = x.copy()
+        pickle.loads(pickle.dumps(kernel)).run(config, 10, gpuq.InOut(again))
+        np.testing.assert_array_equal(again, np.roll(x, -10) + 10)
 
 
 @pytest.mark.usefixtures("environment")
@@ -285,6 +441,37 @@ def test_a_constant_of_the_signature_takes_no_parameter():
     given.src.constants = {(2,): 1, "BLOCK": 64}
     given.src.fn.arg_names = ["x", "y", "n"]
     assert [(each.name, each.kind, each.value) for each in triton_adapter._parameters(given)] == [("x", "*fp32", None), ("n", None, 1)]
+
+
+def test_descriptors_of_the_host_and_tuples_are_refused():
+    given = compiled({"x": "tensordesc<fp16[64,64]>", "n": "i32"})
+    given.src.fn.arg_names = ["x", "n"]
+    with pytest.raises(TypeError, match=r"parameter x: tensordesc<fp16\[64,64\]>.*tl.make_tensor_descriptor\(pointer"):
+        triton_adapter._parameters(given)
+    given.src.signature = {"x": ("*fp32", "i32"), "n": "i32"}
+    with pytest.raises(TypeError, match="parameter x: .*tuples: pass their elements one by one"):
+        triton_adapter._parameters(given)
+
+
+SHORT = """
+extern "C" __global__ void kernel(unsigned short half, unsigned short brain, float *out, unsigned long long a, unsigned long long b)
+{
+        out[0] = half, out[1] = brain;
+}
+"""
+
+
+@pytest.mark.parametrize("value, half, brain", [
+    (1.5, 0x3E00, 0x3FC0), (-2, 0xC000, 0xC000), (1 + 2 ** -8, 0x3C04, 0x3F80), (1 + 3 * 2 ** -8, 0x3C0C, 0x3F82), (float("inf"), 0x7C00, 0x7F80)])
+def test_short_floats_of_triton(gpuq, value, half, brain):
+    given = compiled({"half": "fp16", "brain": "bf16", "out": "*fp32"})
+    given.src.fn.arg_names = ["half", "brain", "out"]
+    kernel = triton_adapter.TritonKernel(gpuq.module(SHORT), "kernel", triton_adapter._parameters(given), triton_adapter._launch(given.metadata))
+    out = np.zeros(2, np.float32)
+    kernel.run(1, value, value, gpuq.Out(out))
+    assert out.tolist() == [half, brain]
+    kernel.prepare(1, value, 0.0, gpuq.Out(out)).run(brain=value)
+    assert out.tolist() == [half, brain]
 
 
 def param(name, is_constexpr=False):

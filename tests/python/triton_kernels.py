@@ -6,6 +6,7 @@
 A file of its own, because Triton reads the kernels' source from it.
 """
 
+import math
 import sys
 import warnings
 
@@ -16,6 +17,7 @@ warnings.simplefilter("ignore")  # Triton tells of defaults that will change
 import triton  # noqa: E402 pylint: disable=wrong-import-position
 import triton.language as tl  # noqa: E402 pylint: disable=wrong-import-position
 from triton.backends.compiler import GPUTarget  # noqa: E402 pylint: disable=wrong-import-position
+from triton.language.extra import libdevice  # noqa: E402 pylint: disable=wrong-import-position
 from triton.compiler import ASTSource  # noqa: E402 pylint: disable=wrong-import-position
 
 import gpuq  # noqa: E402 pylint: disable=wrong-import-position
@@ -201,6 +203,152 @@ def attention():
     close(out, part / part.sum(1, keepdims=True) @ v.astype(np.float32), 5e-3)
 
 
-for test in (vectors, softmax, layer_norm, dropout, scan, histogram, matrices, attention):
+# ---- what takes pointers from memory ----
+
+@triton.jit
+def multiply_groups(a_ptrs, b_ptrs, c_ptrs, sizes, n_groups, PROGRAMS: tl.constexpr, T: tl.constexpr):
+    tile, before = tl.program_id(0), 0
+    for g in range(n_groups):
+        size = tl.load(sizes + g)
+        across = tl.cdiv(size, T)
+        while tile >= before and tile < before + across * across:
+            a, b = tl.load(a_ptrs + g).to(tl.pointer_type(tl.float16)), tl.load(b_ptrs + g).to(tl.pointer_type(tl.float16))
+            c = tl.load(c_ptrs + g).to(tl.pointer_type(tl.float32))
+            rows, columns = (tile - before) // across * T + tl.arange(0, T), (tile - before) % across * T + tl.arange(0, T)
+            total = tl.zeros((T, T), tl.float32)
+            for k in range(0, size, T):
+                depth = k + tl.arange(0, T)
+                total = tl.dot(tl.load(a + rows[:, None] * size + depth[None, :]), tl.load(b + depth[:, None] * size + columns[None, :]), total)
+            tl.store(c + rows[:, None] * size + columns[None, :], total)
+            tile += PROGRAMS
+        before += across * across
+
+
+def arrays_of_pointers():
+    sizes = 64, 32, 96
+    a, b = ([gpuq.to_device(DICE.random((n, n)).astype(np.float16)) for n in sizes] for _ in range(2))
+    c = [gpuq.device_array((n, n), np.float32) for n in sizes]
+    tables = [gpuq.to_device(np.array([each.address for each in arrays], np.int64)) for arrays in (a, b, c)]
+    kernel = load(multiply_groups, ["*i64"] * 3 + ["*i32", "i32"], {"PROGRAMS": 3, "T": 32})
+    kernel.run(3, *tables, gpuq.In(np.array(sizes, np.int32)), len(sizes), uses=[*map(gpuq.In, a + b), *c])
+    for left, right, got in zip(a, b, c):
+        close(got.get(), left.get().astype(np.float64) @ right.get().astype(np.float64), 1e-3)
+
+
+@triton.jit
+def multiply_tiles(a, b, c, M, N, K, PROGRAMS: tl.constexpr, T: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, (M, K), (K, 1), (T, T))
+    right = tl.make_tensor_descriptor(b, (N, K), (K, 1), (T, T))
+    to = tl.make_tensor_descriptor(c, (M, N), (N, 1), (T, T))
+    across = tl.cdiv(N, T)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, T) * across, PROGRAMS, flatten=True):
+        row, column = tile // across * T, tile % across * T
+        total = tl.zeros((T, T), tl.float32)
+        for k in range(0, K, T):
+            total = tl.dot(left.load([row, k]), right.load([column, k]).T, total)
+        to.store([row, column], total.to(tl.float16))
+
+
+def descriptors():
+    """Made by the kernel. Those of the host are refused: see test_forms.py."""
+    M, N, K = 72, 48, 80
+    a, b, c = DICE.random((M, K)).astype(np.float16), DICE.random((N, K)).astype(np.float16), np.zeros((M, N), np.float16)
+    load(multiply_tiles, ["*fp16"] * 3 + ["i32"] * 3, {"PROGRAMS": 2, "T": 32}).run(2, gpuq.In(a), gpuq.In(b), gpuq.Out(c), M, N, K)
+    close(c, a.astype(np.float64) @ b.T.astype(np.float64), 2e-3)
+
+
+# ---- locks between programs ----
+
+@triton.jit
+def add_columns(x, sums, lock, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    ours = tl.load(x + tl.program_id(0) * n + at, mask=at < n, other=0.0)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    first = tl.load(lock + 1) == 0
+    if first:
+        tl.atomic_xchg(lock + 1, 1)
+    else:
+        ours += tl.load(sums + at, mask=at < n)
+    tl.store(sums + at, ours, mask=at < n)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock, 0)
+
+
+def locks():
+    x, sums, lock = DICE.random((40, 100), np.float32), np.full(100, 7, np.float32), np.zeros(2, np.int32)
+    load(add_columns, ["*fp32", "*fp32", "*i32", "i32"], {"BLOCK": 128}).run(40, gpuq.In(x), gpuq.InOut(sums), gpuq.InOut(lock), 100)
+    close(sums, x.sum(0), 1e-4)
+
+
+# ---- scalars of all types ----
+
+@triton.jit
+def store_scalars(out, a, b, c, d, e, f, g, h, i):
+    tl.store(out, a.to(tl.float64))
+    tl.store(out + 1, b.to(tl.float64))
+    tl.store(out + 2, c.to(tl.float64))
+    tl.store(out + 3, d.to(tl.float64))
+    tl.store(out + 4, e.to(tl.float64))
+    tl.store(out + 5, f.to(tl.float64))
+    tl.store(out + 6, g.to(tl.float64))
+    tl.store(out + 7, h.to(tl.float64))
+    tl.store(out + 8, i.to(tl.float64))
+
+
+def scalars():
+    out = np.zeros(9)
+    kernel = load(store_scalars, ["*fp64", "i1", "i8", "i16", "u32", "i64", "u64", "fp64", "fp16", "bf16"], {})
+    values = (True, -3, -300, 4000000000, -(1 << 40), 1 << 63, 0.1, 1.5, -2.5)
+    kernel.run(1, gpuq.Out(out), *values)
+    assert out.tolist() == [float(value) for value in values]
+    kernel.run(1, gpuq.Out(out), *values[:7], np.float16(0.5), 1 + 2 ** -8 + 2 ** -20)  # rounded up to 8 bits
+    assert out[7] == 0.5 and out[8] == 1 + 2 ** -7
+
+
+# ---- other functions ----
+
+@triton.jit
+def multiply_add(a, b, c, d):
+    return a * c, b * c + d
+
+
+@triton.jit
+def use_functions(x, out, whole, N: tl.constexpr):
+    at = tl.arange(0, N)
+    value = tl.load(x + at)
+    tl.store(out + at, tl.sort(value))
+    tl.store(out + N + at, tl.associative_scan((value, value), 0, multiply_add)[1])
+    tl.store(out + 2 * N + at, tl.gather(value, N - 1 - at, 0))
+    left, right = tl.split(tl.reshape(value, (N // 2, 2)))
+    tl.store(out + 3 * N + at, tl.interleave(right, left))
+    tl.store(out + 4 * N + at, libdevice.asin(value) + libdevice.tgamma(value + 1) + tl.erf(value))
+    tl.store(out + 5 * N + at, value.to(tl.bfloat16).to(tl.float32))
+    tl.store(out + 6 * N + at, tl.inline_asm_elementwise("add.f32 $0, $1, $1;", "=r,r", [value], dtype=tl.float32, is_pure=True, pack=1))
+    same = (value * 8).to(tl.int32)
+    tl.store(whole + at, tl.histogram(same, N))
+    tl.store(whole + N, tl.argmax(value, 0))
+    tl.atomic_max(whole + N + 1 + at * 0, same)
+    tl.atomic_xor(whole + N + 2 + at * 0, same)
+    tl.device_assert(value < 2)
+
+
+def library_functions():
+    n = 64
+    x, out, whole = DICE.random(n, np.float32), np.zeros((7, n), np.float32), np.zeros(n + 3, np.int32)
+    load(use_functions, ["*fp32", "*fp32", "*i32"], {"N": n}).run(1, gpuq.In(x), gpuq.Out(out), gpuq.InOut(whole))
+    scanned = [x[0]]
+    for each in x[1:]:
+        scanned.append(scanned[-1] * each + each)
+    upper = ((x.view(np.uint32) + 0x7FFF + ((x.view(np.uint32) >> 16) & 1)) & 0xFFFF0000).view(np.float32)
+    functions = [math.asin(v) + math.gamma(v + 1) + math.erf(v) for v in x.tolist()]
+    for got, wanted in zip(out, [np.sort(x), scanned, x[::-1], x.reshape(-1, 2)[:, ::-1].ravel(), functions, upper, 2 * x]):
+        close(got, wanted)
+    same = (x * 8).astype(np.int32)
+    np.testing.assert_array_equal(whole, [*np.bincount(same, minlength=n), x.argmax(), same.max(), np.bitwise_xor.reduce(same)])
+
+
+for test in (vectors, softmax, layer_norm, dropout, scan, histogram, matrices, attention, arrays_of_pointers, descriptors, locks, scalars,
+             library_functions):
     print(test.__name__, flush=True)
     test()

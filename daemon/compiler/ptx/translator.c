@@ -245,16 +245,17 @@ static void print_number(Translator *t, const PtxOperand *operand, PtxType type)
         fprintf(t->out, "0x%llxull", (unsigned long long)bits);
 }
 
-static void print_variable(Translator *t, const PtxOperand *operand) {
+static void print_variable(Translator *t, const PtxOperand *operand, PtxType type) {
         const PtxVariable *variable = &t->module->variables[operand->index];
+        bool is_half = variable->space == PTX_LOCAL && ptx_type_size(type) < 8;
 
         if (variable->space == PTX_SHARED)
                 fprintf(t->out, "0x%llxull",
                         (unsigned long long)(t->shared[operand->index] +
                                              (uint64_t)operand->offset));
         else
-                fprintf(t->out, "((uint64_t)v%u + 0x%llxull)", operand->index,
-                        (unsigned long long)operand->offset);
+                fprintf(t->out, "(%s((uint64_t)v%u) + 0x%llxull)", is_half ? "ptx_told" : "",
+                        operand->index, (unsigned long long)operand->offset);
 }
 
 static void print_register(Translator *t, const PtxOperand *operand, PtxType type) {
@@ -292,7 +293,7 @@ void translator_value(Translator *t, const PtxOperand *operand, PtxType type) {
                         print_number(t, operand, type);
                         return;
                 case PTX_VARIABLE:
-                        print_variable(t, operand);
+                        print_variable(t, operand, type);
                         return;
                 case PTX_FUNCTION:
                         print_function_address(t, operand->index);

@@ -180,7 +180,9 @@ class Packer:
         if kind is int or kind is bool:
             return self._int(value)
         if kind is float:
-            return self._float(value)
+            return self._float(value, keep)
+        if kind is complex:
+            return self._complex(value, keep)
         if value is None:
             return self._null()
         if kind is Local:
@@ -227,16 +229,25 @@ class Packer:
         except struct.error:
             raise OverflowError(f"{self.where}: {value} is out of range") from None
 
-    def _float(self, value: float) -> bytes:
+    def _float(self, value: float, keep: list) -> bytes:
         if self.kinds_known and self.kind in _LARGEST_EXACT:
             return self._typed(value, "f" if self.kind == native.F32 else "d")
         if not self.kinds_known:
             raise TypeError(f"{self.where}: this kernel's image does not record its parameters' types, so a Python "
                             "float has no width: use numpy.float32(x) or numpy.float64(x)")
+        if self.known is not None and self.known.dtype == np.float16 and not self.known.pointer and self.size == 2:
+            return self._other(np.float16(value), keep)
         if self.kind in _BOUNDS and self.kind != native.WORD64:
             raise TypeError(f"{self.where} must be an integer, not the float {value!r}: use int(x), or "
                             f"{_ADVICE[self.kind]} if that is intended")
         raise self._mismatch("Python float")
+
+    def _complex(self, value: complex, keep: list) -> bytes:
+        """As complex<float> or complex<double>, which are structs, by their size."""
+        dtype = {8: np.complex64, 16: np.complex128}.get(self.size)
+        if not self.kinds_known or self.kind != native.BYTES or dtype is None:
+            raise self._mismatch("Python complex")
+        return self._other(dtype(value), keep)
 
     def _null(self) -> bytes:
         if self.size != 8 or not self.takes_buffer:
@@ -280,11 +291,17 @@ class Packer:
         """The direction of an array without In, Out or InOut: a GPU's is InOut; a host's must be known as const."""
         if self.known is not None and self.known.writes is False:
             return native.IN
+        if not self.takes_buffer:
+            raise TypeError(f"{self.where} must be a {self.wanted}, not {_describe(value)}")
         raise TypeError(f"{self.where}: wrap the array to say whether it is read or written: gpuq.In(a) to read it, "
                         f"gpuq.Out(a) to receive the result, gpuq.InOut(a) for both; it is a bare {_describe(value)}")
 
     def check_offset(self, offset: int) -> None:
         """Check where a slice begins in its memory, which itself begins at a multiple of 256 bytes."""
+
+    def as_rows(self, array: np.ndarray) -> np.ndarray:
+        """The host array as the row-major one that is passed."""
+        return array
 
     def check_dtype(self, dtype: np.dtype) -> None:
         wanted = self.dtype

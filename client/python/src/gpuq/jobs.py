@@ -69,6 +69,9 @@ class Nothing:
 
     check_dtype = check_offset = check_direction
 
+    def as_rows(self, array: np.ndarray) -> np.ndarray:
+        return array
+
 
 class Job:
     """A job. Create it with `gpuq.job(**options)`, append operations, and submit it once.
@@ -334,7 +337,7 @@ class Job:
             packer.check_dtype(value.dtype)
             return self._part(packer, value._memory, value._offset, value.nbytes), value.nbytes
 
-        array = value if isinstance(value, np.ndarray) else self._converted(packer, value, direction)
+        array = packer.as_rows(value if isinstance(value, np.ndarray) else self._converted(packer, value, direction))
         check_array(array, direction, packer.where)
         packer.check_dtype(array.dtype)
         nbytes = array.nbytes

@@ -1,70 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels compiled by Numba: Python functions as PTX, with arrays passed in Numba's ABI.
+"""Kernels compiled by Numba: Python functions as PTX, with arguments passed as numba_parameter tells.
 
-In that ABI an array is meminfo, parent, number of items, bytes per item, data, and the shape and strides of each axis.
-The first two are null on a GPU. Numba is imported only when `from_numba` is called, and is used only to compile. It
-needs its NVVM (from a CUDA Toolkit or its packages), but no GPU.
+Numba is imported only when `from_numba` is called, and is used only to compile. It needs its NVVM (from a CUDA Toolkit
+or its packages), but no GPU.
 """
 
 from __future__ import annotations
 
 import contextlib
-import struct
+import os
+import re
 import threading
 import types
 
-import numpy as np
-
-from . import _native as native
-from .argument import Argument, Packer
-from .convert import as_numpy
-from .device import DeviceArray
+from . import numba_link
+from .config import LaunchConfig
 from .kernel import Kernel
 from .modules import Module
-from .signature import Parameter
-
-_WORD = struct.Struct("=Qiiqq")
-_KINDS = {"f4": native.F32, "f8": native.F64, "i1": native.I8, "u1": native.I8, "b1": native.I8, "i2": native.I16,
-          "u2": native.I16, "i4": native.I32, "u4": native.I32, "i8": native.I64, "u8": native.I64}
-
+from .numba_parameter import spec_of
 
 _compiling = threading.Lock()
 
 
-class Spec:
-    """One parameter of the Python function: `ndim` -1 for a scalar."""
-
-    def __init__(self, text: str, dtype: str, ndim: int = -1, readonly: bool = False):
-        self.text = text
-        self.dtype = np.dtype(dtype)
-        self.ndim = ndim
-        self.readonly = readonly
-
-    def packer(self, kernel: str, index: int) -> Packer:
-        if self.ndim >= 0:
-            known = Parameter(self.text, self.dtype, True, not self.readonly, name=self.text.split(":")[0])
-            return Packer(kernel, index, native.POINTER_KIND, 8, True, known)
-        code = self.dtype.str[1:]
-        return Packer(kernel, index, _KINDS[code], self.dtype.itemsize, True,
-                      Parameter(self.text, self.dtype, name=self.text.split(":")[0]))
-
-    def __reduce__(self):
-        return Spec, (self.text, self.dtype.str, self.ndim, self.readonly)
-
-
 class NumbaKernel(Kernel):
-    """A Kernel that passes arrays in Numba's ABI. `symbol`: in the PTX; `specs`: the function's parameters."""
+    """A Kernel that passes arguments in Numba's ABI.
 
-    def __init__(self, module: Module, symbol: str, name: str, doc: str, specs):
+    `symbol`: in the PTX; `specs`: the function's parameters; `cooperative`: it synchronizes its grid.
+    """
+
+    def __init__(self, module: Module, symbol: str, name: str, doc: str, specs, cooperative: bool = False):
         inner = module.get_kernel(symbol)
         super().__init__(module, name, symbol, doc, (), inner.kinds_known, inner.attributes)
         self._specs = tuple(specs)
+        self._cooperative = cooperative
         self._packers = [spec.packer(name, i) for i, spec in enumerate(self._specs)]
-        wanted = sum(1 if spec.ndim < 0 else 5 + 2 * spec.ndim for spec in self._specs)
+        wanted = sum(spec.n_words for spec in self._specs)
         given = len(inner._packers)
         if wanted != given:
             raise TypeError(f"{name}: its PTX has {given} parameters, but Numba's ABI should give it {wanted}; "
                             "this version of Numba passes some types differently")
+
+    def _config(self, config) -> LaunchConfig:
+        """A kernel that synchronizes its grid is launched cooperatively, as in Numba."""
+        config = super()._config(config)
+        if not self._cooperative or config.cooperative_launch:
+            return config
+        return LaunchConfig(config.grid, config.block, config.cluster, config.shmem_size, True)
 
     def _pack(self, job, args, keep: list) -> tuple[bytes, int]:
         if len(args) != len(self._specs):
@@ -72,76 +53,23 @@ class NumbaKernel(Kernel):
                             f"not {len(args)}")
         parts = []
         for spec, packer, arg in zip(self._specs, self._packers, args):
-            if spec.ndim < 0:
-                parts.append(packer.scalar(arg, keep))
-            else:
-                parts += self._array(job, spec, packer, arg)
+            parts += spec.pack(job, packer, arg, keep)
         return b"".join(parts), len(parts)
 
-    def _array(self, job, spec: Spec, packer: Packer, arg) -> list[bytes]:
-        direction, array = self._direction(packer, arg)
-        if not isinstance(array, (np.ndarray, DeviceArray)):
-            array = as_numpy(array, writes=direction != native.IN)
-        if array.ndim != spec.ndim:
-            raise ValueError(f"{packer.where} must have {spec.ndim} axes, not the shape {tuple(array.shape)}")
-        size = array.dtype.itemsize
-        strides = [size] * spec.ndim
-        for axis in range(spec.ndim - 2, -1, -1):
-            strides[axis] = strides[axis + 1] * array.shape[axis + 1]
-        data = job._buffer(packer, array, direction)
-        return [_word(0), _word(0), _word(array.size), _word(size), data, *map(_word, array.shape), *map(_word, strides)]
-
     def _slots(self, operation: int, args) -> list:
-        """Shape and strides are separate arguments, so a replacement array must have the same shape."""
-        from .prepared import Slot
         slots, index = [], 0
         for spec, packer, arg in zip(self._specs, self._packers, args):
-            if spec.ndim < 0:
-                slots.append(Slot(operation, packer.name, index, packer))
-                index += 1
-            else:
-                direction, array = self._direction(packer, arg)
-                slots.append(Slot(operation, packer.name, index + 4, packer, direction, array, shape=tuple(np.shape(array))))
-                index += 5 + 2 * spec.ndim
+            slots += spec.slots(operation, packer, index, arg)
+            index += spec.n_words
         return slots
 
-    @staticmethod
-    def _direction(packer: Packer, arg):
-        if isinstance(arg, Argument):
-            return arg.direction, arg.value
-        if isinstance(arg, DeviceArray):
-            return (native.INOUT if packer.known.writes else native.IN), arg
-        return packer.bare(arg), arg
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters of the Python function, each with its name and Numba's type."""
+        return tuple(spec.text for spec in self._specs)
 
     def __reduce__(self):
-        return NumbaKernel, (self.module, self._symbol.decode(), self.name, self.doc, self._specs)
-
-
-def _word(value: int) -> bytes:
-    return _WORD.pack(0, 0, native.I64, 8, value)
-
-
-def _spec(kind, name: str) -> Spec:
-    """The Spec for a Numba type."""
-    text = f"{name}: {kind}"
-    if hasattr(kind, "layout") and hasattr(kind, "ndim"):
-        if kind.layout == "F" and kind.ndim > 1:
-            raise TypeError(f"{text}: arrays are passed in row-major order, but this kernel expects the Fortran layout: declare "
-                            f"it as {kind.dtype}[{':, ' * (kind.ndim - 1)}::1]")
-        return Spec(text, _dtype(kind.dtype, text).str, kind.ndim, not kind.mutable)
-    dtype = _dtype(kind, text)
-    if dtype.str[1:] not in _KINDS:
-        raise TypeError(f"{text}: Numba passes this type in parts; use arrays, integers, floats and booleans")
-    return Spec(text, dtype.str)
-
-
-def _dtype(kind, text: str) -> np.dtype:
-    """The numpy dtype, found by the type's name, which is the same in Numba and numpy."""
-    name = {"bool": "bool_", "boolean": "bool_", "char": "int8", "uchar": "uint8"}.get(str(kind), str(kind))
-    try:
-        return np.dtype(name.rstrip("_"))
-    except TypeError:
-        raise TypeError(f"{text}: from_numba accepts arrays and scalars of integers, floats and booleans") from None
+        return NumbaKernel, (self.module, self._symbol.decode(), self.name, self.doc, self._specs, self._cooperative)
 
 
 def _normalised(cuda, signature):
@@ -186,37 +114,164 @@ def _default_cc() -> tuple[int, int]:
         return tuple(default)
 
 
-def compile_ptx(function, signature, cc=None, fastmath: bool = False) -> tuple[str, list[Spec]]:
-    """Compile a Python function with numba.cuda.compile. Returns the PTX and the parameters.
+# ---- synchronization of a grid, which Numba calls in the CUDA runtime's library for devices ----
 
-    `function`: a plain function, or one decorated with @cuda.jit.
+_HANDLE, _SYNC = "cudaCGGetIntrinsicHandle", "cudaCGSynchronize"
+_DECLARED = r"\.extern\s+\.func\s*\([^()]*\)\s*%s\s*\([^()]*\)\s*;"
+
+# The driver gives a cooperative grid memory whose second word is zero at first. Each block adds 1 to it, and the first
+# block adds what flips the upper bit when all have added.
+_GRID = {
+    _HANDLE: """
+.func (.param .b64 handle) cudaCGGetIntrinsicHandle(.param .b32 scope)
+{
+        .reg .b32 %low, %high;
+        .reg .b64 %words;
+        mov.u32 %high, %envreg1;
+        mov.u32 %low, %envreg2;
+        mov.b64 %words, {%low, %high};
+        st.param.b64 [handle], %words;
+        ret;
+}
+""",
+    _SYNC: """
+.func (.param .b32 result) cudaCGSynchronize(.param .b64 handle, .param .b32 flags)
+{
+        .reg .pred %is_other, %is_first, %waits;
+        .reg .b32 %x, %y, %blocks, %add, %old, %now;
+        .reg .b64 %words;
+        ld.param.b64 %words, [handle];
+        bar.sync 0;
+        mov.u32 %x, %tid.x;
+        mov.u32 %y, %tid.y;
+        or.b32 %x, %x, %y;
+        mov.u32 %y, %tid.z;
+        or.b32 %x, %x, %y;
+        setp.ne.u32 %is_other, %x, 0;
+        @%is_other bra done;
+        mov.u32 %blocks, %nctaid.x;
+        mov.u32 %y, %nctaid.y;
+        mul.lo.u32 %blocks, %blocks, %y;
+        mov.u32 %y, %nctaid.z;
+        mul.lo.u32 %blocks, %blocks, %y;
+        sub.u32 %add, 0x80000001, %blocks;
+        mov.u32 %x, %ctaid.x;
+        mov.u32 %y, %ctaid.y;
+        or.b32 %x, %x, %y;
+        mov.u32 %y, %ctaid.z;
+        or.b32 %x, %x, %y;
+        setp.eq.u32 %is_first, %x, 0;
+        selp.u32 %add, %add, 1, %is_first;
+        membar.gl;
+        atom.add.u32 %old, [%words + 4], %add;
+again:
+        ld.volatile.u32 %now, [%words + 4];
+        xor.b32 %now, %now, %old;
+        setp.ge.s32 %waits, %now, 0;
+        @%waits bra again;
+        membar.gl;
+done:
+        bar.sync 0;
+        st.param.b32 [result], 0;
+        ret;
+}
+""",
+}
+
+
+def _define_grid(ptx: str) -> tuple[str, bool]:
+    """Define what a kernel calls to synchronize its grid. Returns the PTX, and whether it does."""
+    found = False
+    for name, text in _GRID.items():
+        ptx, n = re.subn(_DECLARED % name, lambda match, text=text: text, ptx)
+        found = found or n > 0
+    return ptx, found
+
+
+_ENVIRONMENT = re.compile(r"^\.common \.global \.align 8 \.u64 (_ZN08NumbaEnv\w*);\n", re.MULTILINE)
+
+
+def _drop_environments(ptx: str) -> str:
+    """Leave out Numba's variables for its CPU code, which no kernel uses: launches that share variables run in order."""
+    return _ENVIRONMENT.sub(lambda match: "" if ptx.count(match[1]) == 1 else match[0], ptx)
+
+
+def _check_linked(name: str, ptx: str) -> None:
+    missing = numba_link.missing(ptx)
+    if missing:
+        raise TypeError(f"{name} calls {', '.join(missing)}, which Numba would link, but from_numba cannot: link CUDA C++ source "
+                        "or PTX, or write such functions in Python with @cuda.jit(device=True)")
+
+
+@contextlib.contextmanager
+def _nvrtc_without_driver():
+    from numba.cuda.cudadrv import nvrtc
+    compile_source, nvrtc.compile = nvrtc.compile, numba_link.compile_source
+    try:
+        yield
+    finally:
+        nvrtc.compile = compile_source
+
+
+_RESHAPE = "numba_attempt_nocopy_reshape"  # which Numba links for reshape() when it launches
+
+
+def _compile_linked(cuda, function, arguments, cc, fastmath: bool) -> str:
+    """The kernel and what it links, as one PTX text. Links of other kinds stay out: see _check_linked."""
+    with _nvrtc_without_driver():
+        codes, _ = cuda.compile_all(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, cc=cc)
+    texts = [code if isinstance(code, (str, bytes)) else code.data for code in codes if isinstance(code, (str, bytes)) or code.kind == "ptx"]
+    texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
+    if _RESHAPE in numba_link.missing(texts[0]):
+        with open(os.path.join(os.path.dirname(cuda.__file__), "reshape_funcs.cu"), encoding="utf-8") as source:
+            texts.append(numba_link.compile_source(source.read(), "reshape_funcs.cu", cc)[0].decode())
+    return numba_link.merged(texts)
+
+
+def compile_ptx(function, signature, cc=None, fastmath: bool | None = None) -> tuple[str, list]:
+    """Compile a Python function with numba.cuda.compile. Returns the PTX and the parameters, as Specs.
+
+    `function`: a plain function, or one decorated with @cuda.jit. `fastmath`: None: as the decorator says.
     """
     import inspect
 
     from numba import cuda
+    options = getattr(function, "targetoptions", {})
+    fastmath = bool(options.get("fastmath")) if fastmath is None else fastmath
     function = getattr(function, "py_func", function)
     arguments = _normalised(cuda, signature)
     names = list(inspect.signature(function).parameters)
     if len(names) != len(arguments):
         raise TypeError(f"{function.__name__} has {len(names)} parameters, but the signature has {len(arguments)}")
-    specs = [_spec(kind, name) for kind, name in zip(arguments, names)]
+    specs = [spec_of(kind, name) for kind, name in zip(arguments, names)]
     cc = cc or _default_cc()
     with _device_of(cc):
         ptx, _ = cuda.compile(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, cc=cc)
-    return (ptx.decode() if isinstance(ptx, bytes) else ptx), specs
+        ptx = ptx.decode() if isinstance(ptx, bytes) else ptx
+        if set(numba_link.missing(ptx)) - set(_GRID) and hasattr(cuda, "compile_all"):
+            ptx = _compile_linked(cuda, function, arguments, cc, fastmath)
+    return ptx, specs
 
 
-def from_numba(function, signature, *, cc=None, fastmath: bool = False, client=None) -> NumbaKernel:
+def from_numba(function, signature, *, cc=None, fastmath: bool | None = None, client=None) -> NumbaKernel:
     """Create a Kernel from a Python function, which Numba compiles for the GPU.
 
-    `signature`: the types of the parameters in Numba's notation, such as "void(float32[::1], float32, int64)", or a
-    tuple of types. Arrays are passed in row-major order; a Fortran layout raises TypeError. `cc`: compute capability, such as (9, 0); None: Numba's
-    default, which also runs on newer devices. Use the kernel like any other: `kernel.run(config, Out(r), 2.0, n)`.
-    Numba's exceptions are passed on.
+    - `function`: a plain function, or one decorated with @cuda.jit
+    - `signature`: the types of the parameters in Numba's notation, such as "void(float32[::1], float32, int64)", or a
+      tuple of types. Arrays are in row-major order, for float32[::1, :] in Fortran's layout, for float32[:, :] in
+      either. Records, tuples, complex numbers, float16, times, enums and CPointers are passed as in Numba.
+    - `cc`: compute capability, such as (9, 0); None: Numba's default, which also runs on newer devices
+    - `fastmath`: None: as @cuda.jit says
+
+    Use the kernel like any other: `kernel.run(config, Out(r), 2.0, n)`. It is launched cooperatively if it synchronizes
+    its grid. CUDA C++ and PTX that it links, as float16 and `cuda.declare_device` do, become part of it. Raises
+    TypeError for a type that cannot be passed and for other links; Numba's exceptions are passed on.
     """
     ptx, specs = compile_ptx(function, signature, cc, fastmath)
     function = getattr(function, "py_func", function)
+    ptx, cooperative = _define_grid(_drop_environments(ptx))
+    _check_linked(function.__name__, ptx)
     module = Module(ptx, "ptx", (), f"{function.__name__}.ptx", client=client)
     if len(module.kernels) != 1:
         raise TypeError(f"{function.__name__}: expected one kernel in Numba's PTX, found {len(module.kernels)}")
-    return NumbaKernel(module, module.kernels[0], function.__name__, function.__doc__ or "", specs)
+    return NumbaKernel(module, module.kernels[0], function.__name__, function.__doc__ or "", specs, cooperative)

@@ -101,9 +101,14 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
+def without_comments(source: str) -> str:
+    """The source text without its comments, and with empty strings."""
+    return _COMMENT.sub(lambda match: '""' if match.group().startswith('"') else " ", source)
+
+
 def of_source(source: str) -> dict[str, list[Parameter]]:
     """The kernels of a source text, by name. A kernel that occurs twice with different parameters is left out."""
-    text = _COMMENT.sub(lambda match: '""' if match.group().startswith('"') else " ", source)
+    text = without_comments(source)
     found: dict[str, list[Parameter] | None] = {}
     for match in _KERNEL.finditer(text):
         end = _closing(text, match.end())

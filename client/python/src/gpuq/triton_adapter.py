@@ -77,11 +77,14 @@ class TritonParameter:
 
 
 class TritonPacker(Packer):
-    """Also checks that values and addresses are divisible as the kernel was compiled for."""
+    """Also checks that values and addresses are divisible as the kernel was compiled for, and packs 16-bit floats."""
 
     divisor = 1
+    short = None  # "fp16" or "bf16"
 
     def scalar(self, value, keep: list) -> bytes:
+        if self.short and type(value) in (float, int):
+            return self._other(_bfloat16(value) if self.short == "bf16" else np.float16(value), keep)
         number = getattr(value, "value", value)  # of a ctypes scalar
         if self.divisor > 1 and isinstance(number, (int, np.integer)) and number % self.divisor:
             raise ValueError(f"{self.where} was compiled for values divisible by {self.divisor} and cannot be {number}: compile "
@@ -168,7 +171,16 @@ def _packer(kernel: str, index: int, parameter: TritonParameter, size: int) -> T
         kinds = _FLOATS if kind.startswith(("fp", "bf")) else _INTEGERS
         packer = TritonPacker(kernel, index, kinds.get(size, native.BYTES), size, True, Parameter(text, name=parameter.name))
     packer.divisor = parameter.divisor
+    packer.short = kind if kind in ("fp16", "bf16") else None
     return packer
+
+
+def _bfloat16(value: float) -> bytes:
+    """The upper half of the float, rounded to the nearest even one."""
+    bits = int(np.float32(value).view(np.uint32))
+    if not np.isnan(value):
+        bits += 0x7FFF + ((bits >> 16) & 1)
+    return struct.pack("=H", bits >> 16 & 0xFFFF)
 
 
 _MISSING = object()
@@ -205,7 +217,10 @@ def _parameters(compiled) -> list[TritonParameter]:
         at = key if isinstance(key, int) else names.index(key) if key in names else i
         name = names[at] if at < len(names) else str(key)
         if not isinstance(kind, str):
-            raise TypeError(f"parameter {key}: from_triton does not support tuples: pass their elements one by one")
+            raise TypeError(f"parameter {name}: from_triton does not support tuples: pass their elements one by one")
+        if kind.startswith(("tensordesc", "nvTmaDesc")):
+            raise TypeError(f"parameter {name}: {kind}: from_triton does not pass tensor descriptors of the host: pass the array, and "
+                            "let the kernel make one, tl.make_tensor_descriptor(pointer, shape, strides, block_shape)")
         value = _of(constants, name, at)
         if value is not _MISSING or kind == "constexpr":
             if value is _MISSING:

@@ -141,9 +141,20 @@ PTX_CALL int ptx_is_param(const PtxThread *t, uint64_t at) {
         return 0;
 }
 
-/* An address of which only the lower half is known, and that is less than 2 GiB away from here. */
-PTX_INLINE uint64_t ptx_near(uint32_t low, uint64_t here) {
-        return here + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)here);
+/*
+ * An address of which only the lower half is known, and that is less than 2 GiB away from here. The
+ * compiler must not see how it is computed: it would take it for an address of what is here, and
+ * keep older values of what is there.
+ */
+PTX_INLINE uint64_t ptx_near(uint64_t low, uint64_t here) {
+        __asm__("" : "+r"(low), "+r"(here));
+        return here + (uint64_t)(int64_t)(int32_t)((uint32_t)low - (uint32_t)here);
+}
+
+/* The address of a local variable, which will be known by its lower half only: see ptx_near(). */
+PTX_INLINE uint64_t ptx_told(uint64_t address) {
+        __asm__("" : "+r"(address));
+        return address;
 }
 
 #endif

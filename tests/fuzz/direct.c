@@ -462,7 +462,10 @@ static void play_check_word(const Owner *owner, size_t at, uint32_t word) {
         must(in_entry != offsetof(DirectEntry, tag) && in_entry != offsetof(DirectEntry, prepared));
         must(in_entry < offsetof(DirectEntry, _padding));
         must(in_entry != offsetof(DirectEntry, taken) || had);
-        must(in_entry != offsetof(DirectEntry, done) || (had && had->is_done));
+        if (in_entry != offsetof(DirectEntry, done))
+                return;
+        must(had && had->is_done);
+        must(!owner->is_lent || !owner->ring.shared->client_sleeps); /* it was woken */
 }
 
 static void play_check_ring(const Owner *owner, bool was_lent) {
@@ -767,16 +770,10 @@ static void play_pass_time(void) {
 
 static void play_doze(void) {
         Directs *directs = &play.worker.directs;
-        const Owner *owner;
-
-        if (!directs_sleep(directs)) {
-                for (unsigned i = 0; i < PLAY_OWNERS; ++i)
-                        must(!LIST_EMPTY(&directs->lent));
-                return;
-        }
-        owner = play_owner();
-        if (owner->ring.shared->reader_sleeps && owner->bells[1] >= 0)
-                direct_bell_ring(owner->bells[1]);
+        if (directs_sleep(directs))
+                owner_ring_bell(play_owner());
+        else
+                must(!LIST_EMPTY(&directs->lent));
 }
 
 static void play_prepare(void) {

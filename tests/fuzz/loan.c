@@ -251,6 +251,15 @@ bool loan_end_jobs(Fake *fake, FakeWorker *worker) {
         return any;
 }
 
+/* No job has the tag 0, whatever a ring or a worker said. */
+static void loan_check_history(const Session *session) {
+        const User *user = session->submitter.user;
+        uint64_t id = (uint64_t)session->submitter.id << 32;
+
+        if (user && (history_find(user->history, id) || history_was_leased(user->history, id)))
+                abort();
+}
+
 void loan_check(const Fake *fake) {
         const Supervisor *supervisor = fake->supervisor;
         const Session *session;
@@ -266,8 +275,10 @@ void loan_check(const Fake *fake) {
                                 abort();
                         n_out++;
                 }
-        for (session = supervisor->clients.sessions; session; session = session->hh.next)
+        for (session = supervisor->clients.sessions; session; session = session->hh.next) {
                 n_out -= lending_is_out(session);
+                loan_check_history(session);
+        }
         if (n_out)
                 abort();
 }

@@ -44,7 +44,7 @@ void loan_return(const Loan *loan, const FakeClient *client, FakeWorker *worker,
 void loan_count(const FakeClient *client, FakeWorker *worker, Input *input);
 /** loan_end_jobs() - all that are in flight, as done. Return: whether there were any. */
 bool loan_end_jobs(Fake *fake, FakeWorker *worker);
-/** loan_check() - every ring is where its session believes it to be. */
+/** loan_check() - every ring is where its session believes it to be, and no job is known that was none. */
 void loan_check(const Fake *fake);
 
 #endif

@@ -669,7 +669,7 @@ static void play_see_ends(void) {
                         direct_ring_free(entry);
         }
         if (input_below(&play.input, 2))
-                (void)direct_ring_doze(&owner->ring, owner->ring.position);
+                (void)direct_ring_doze(&owner->ring, owner->ring.position - PLAY_FIRES_MAX);
 }
 
 /* Most lie where the worker reads next. */

@@ -52,6 +52,7 @@ typedef struct Owner {
         bool is_recalled;
         uint32_t n_taken, last_tag;
         uint32_t last_seen; /* tag of the job that the worker took last */
+        uint32_t n_seen;    /* entries taken, as n_taken will be */
         unsigned n_max;
         Shape shapes[WORKER_TEMPLATES_MAX];
         unsigned n_shapes;
@@ -65,7 +66,8 @@ typedef struct Had {
         Owner *owner;
         unsigned shape;
         uint8_t parts;
-        bool is_known; /* gpuqd gave it, or was told of it, and awaits its end */
+        uint32_t entry; /* where it was taken */
+        bool is_known;  /* gpuqd gave it, or was told of it, and awaits its end */
         bool is_issued, is_done, is_ended;
 } Had;
 
@@ -130,11 +132,14 @@ static Owner *owner_find(uint64_t id) {
 static Had *had_take(const WorkerJob *message, unsigned shape) {
         Owner *owner = owner_find(message->id >> 32);
         uint32_t tag = (uint32_t)message->id;
+        Had *had;
 
         must(owner->is_lent && tag > owner->last_seen && shape < owner->n_shapes);
         owner->last_seen = tag;
         owner->shapes[shape].n_taken++;
-        return had_add(owner, tag, shape);
+        had = had_add(owner, tag, shape);
+        had->entry = owner->n_seen++;
+        return had;
 }
 
 /* ---- the device -------------------------------------------------------------------- */
@@ -278,7 +283,7 @@ static void play_hear_returned(const WorkerMessage *message) {
                 must(owner->shapes[i].n_counted == owner->shapes[i].n_taken);
                 n += owner->shapes[i].n_taken;
         }
-        must(n_taken - owner->n_taken == n);
+        must(n_taken - owner->n_taken == n && n_taken == owner->n_seen);
         must(owner->last_seen == message->head.number >> 32);
         owner->n_taken = n_taken;
         owner->last_tag = owner->last_seen;
@@ -461,10 +466,12 @@ static void play_check_word(const Owner *owner, size_t at, uint32_t word) {
         }
         must(in_entry != offsetof(DirectEntry, tag) && in_entry != offsetof(DirectEntry, prepared));
         must(in_entry < offsetof(DirectEntry, _padding));
-        must(in_entry != offsetof(DirectEntry, taken) || had);
+        if (in_entry == offsetof(DirectEntry, taken) || in_entry == offsetof(DirectEntry, done))
+                must(had && had->entry % DIRECT_RING_ENTRIES ==
+                                    (at - offsetof(DirectShared, entries)) / sizeof(DirectEntry));
         if (in_entry != offsetof(DirectEntry, done))
                 return;
-        must(had && had->is_done);
+        must(had->is_done);
         must(!owner->is_lent || !owner->ring.shared->client_sleeps); /* it was woken */
 }
 
@@ -597,6 +604,7 @@ static void play_lend(void) {
         owner->is_lent = true;
         owner->is_recalled = false;
         owner->last_seen = owner->last_tag;
+        owner->n_seen = owner->n_taken;
         direct_ring_lend(&owner->ring, true);
 }
 

@@ -6,6 +6,12 @@
  * writes nothing in a ring but its own words.
  */
 
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h> /* does nothing without it */
+#else
+#define ASAN_POISON_MEMORY_REGION(at, n)   ((void)(at), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(at, n) ((void)(at), (void)(n))
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -181,6 +187,24 @@ static Module *play_find_module(void *userdata, uint64_t id) {
         return id == MODULE ? &play.module : NULL;
 }
 
+/* The worker's own mapping: what is behind the ring is not to be read. */
+int __real_direct_ring_adopt(DirectRing *ring, int fd);
+int __wrap_direct_ring_adopt(DirectRing *ring, int fd);
+int __wrap_direct_ring_adopt(DirectRing *ring, int fd) {
+        must(__real_direct_ring_adopt(ring, fd) == 0);
+        ASAN_POISON_MEMORY_REGION(ring->shared + 1, direct_ring_bytes() - sizeof(DirectShared));
+        return 0;
+}
+
+void __real_direct_ring_release(DirectRing *ring);
+void __wrap_direct_ring_release(DirectRing *ring);
+void __wrap_direct_ring_release(DirectRing *ring) {
+        if (ring->shared)
+                ASAN_UNPOISON_MEMORY_REGION(ring->shared + 1,
+                                            direct_ring_bytes() - sizeof(DirectShared));
+        __real_direct_ring_release(ring);
+}
+
 void __wrap_worker_exit(const Worker *worker, int status);
 void __wrap_worker_exit(const Worker *worker, int status) {
         abort(); /* gpuqd is honest */
@@ -228,10 +252,12 @@ static void play_begin_worker(void) {
         runner_open(&worker->runner, NULL);
 }
 
-static void play_begin_owner(Owner *owner, uint32_t id) {
-        *owner = (Owner){.id = id};
+/* Entries that were taken before, and tags. */
+static void play_begin_owner(Owner *owner, uint32_t id, uint32_t n_taken, uint32_t last_tag) {
+        *owner = (Owner){.id = id, .n_taken = n_taken, .last_tag = last_tag};
         must(direct_ring_make(&owner->ring, &owner->ring_fd) == 0);
         must(direct_bell_make(owner->bells) == 0);
+        owner->ring.shared->n_taken = owner->ring.shared->n_written = n_taken;
 }
 
 static void play_begin(const uint8_t *data, size_t n_data) {
@@ -243,8 +269,9 @@ static void play_begin(const uint8_t *data, size_t n_data) {
                 play.arenas[i] = (Arena){.id = i + 1, .size = 4096, .state = ARENA_READY};
         play.module = (Module){.id = MODULE, .state = MODULE_READY};
         play_begin_worker();
-        for (unsigned i = 0; i < PLAY_OWNERS; ++i)
-                play_begin_owner(&play.owners[i], i + 1);
+        play_begin_owner(&play.owners[0], 1, 0, 0);
+        play_begin_owner(&play.owners[1], 2, DIRECT_RING_ENTRIES - 5, 1000);
+        play_begin_owner(&play.owners[2], 3, UINT32_MAX - 20, UINT32_MAX - 60);
 }
 
 /* ---- gpuqd hears ------------------------------------------------------------------- */

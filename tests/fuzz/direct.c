@@ -353,6 +353,7 @@ static void play_hear_ends(const WorkerMessage *message) {
         }
 }
 
+/* What the worker has not read yet is in no message of it. */
 static void play_hear_stopped(const WorkerMessage *message) {
         const WorkerInFlight *left = message->items;
         uint32_t n = 0;
@@ -361,10 +362,9 @@ static void play_hear_stopped(const WorkerMessage *message) {
         for (uint32_t i = 0; i < message->head.n_items; ++i)
                 (void)play_hear_of(left[i].id);
         for (had = play.jobs; had; had = had->hh.next)
-                n += had->is_known && !had->is_ended;
+                n += had->is_known && !had->is_ended && had->job;
         must(n == message->head.n_items);
-        for (unsigned i = 0; i < PLAY_OWNERS; ++i)
-                must(!play.owners[i].is_lent);
+        must(LIST_EMPTY(&play.worker.directs.lent));
 }
 
 static void play_hear_message(const WorkerMessage *message) {

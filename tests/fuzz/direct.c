@@ -507,6 +507,9 @@ static void play_check_ring(const Owner *owner, bool was_lent) {
                       *now = (const uint8_t *)owner->ring.shared;
         uint32_t word;
 
+        if (memcmp(before + sizeof(DirectEntry), now + sizeof(DirectEntry),
+                   sizeof(DirectShared) - sizeof(DirectEntry)) == 0)
+                return;
         for (size_t line = sizeof(DirectEntry); line < sizeof(DirectShared);
              line += sizeof(DirectEntry)) {
                 if (memcmp(before + line, now + line, sizeof(DirectEntry)) == 0)

@@ -384,9 +384,9 @@ static void play_settle(void *userdata) {
 }
 
 static void play_lend(void) {
-        uint64_t arena = input_below(&play.input, 2) ? play.arena : 0;
+        uint8_t how = input_u8(&play.input);
 
-        loan_go(&play.loan, play.owner, arena, play_settle, NULL);
+        loan_go(&play.loan, play.owner, how & 1 ? play.arena : 0, !(how & 2), play_settle, NULL);
 }
 
 static void play_loan_request(void) {
@@ -399,6 +399,10 @@ static void play_loan_fire(void) {
         uint8_t how = input_u8(&play.input);
 
         loan_fire(&play.loan, play.owner, 1 + how % 64, how < 192);
+}
+
+static void play_loan_take(void) {
+        loan_take(&play.loan, input_u8(&play.input));
 }
 
 static void play_loan_spoil(void) {
@@ -441,8 +445,8 @@ static const PlayStep steps[] = {
 };
 
 static const PlayStep loan_steps[] = {
-        play_lend,       play_lend,        play_loan_request, play_loan_fire,  play_loan_spoil,
-        play_loan_spoil, play_loan_return, play_loan_return,  play_loan_count, play_loan_count,
+        play_lend,      play_lend,        play_loan_request, play_loan_fire,  play_loan_spoil,
+        play_loan_take, play_loan_return, play_loan_return,  play_loan_count, play_loan_count,
 };
 
 /* Bytes of older inputs mean what they did. */

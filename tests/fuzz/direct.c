@@ -6,6 +6,12 @@
  * writes nothing in a ring but its own words.
  */
 
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h> /* does nothing without it */
+#else
+#define ASAN_POISON_MEMORY_REGION(at, n)   ((void)(at), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(at, n) ((void)(at), (void)(n))
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -52,6 +58,7 @@ typedef struct Owner {
         bool is_recalled;
         uint32_t n_taken, last_tag;
         uint32_t last_seen; /* tag of the job that the worker took last */
+        uint32_t n_seen;    /* entries taken, as n_taken will be */
         unsigned n_max;
         Shape shapes[WORKER_TEMPLATES_MAX];
         unsigned n_shapes;
@@ -65,7 +72,8 @@ typedef struct Had {
         Owner *owner;
         unsigned shape;
         uint8_t parts;
-        bool is_known; /* gpuqd gave it, or was told of it, and awaits its end */
+        uint32_t entry; /* where it was taken */
+        bool is_known;  /* gpuqd gave it, or was told of it, and awaits its end */
         bool is_issued, is_done, is_ended;
 } Had;
 
@@ -130,11 +138,14 @@ static Owner *owner_find(uint64_t id) {
 static Had *had_take(const WorkerJob *message, unsigned shape) {
         Owner *owner = owner_find(message->id >> 32);
         uint32_t tag = (uint32_t)message->id;
+        Had *had;
 
         must(owner->is_lent && tag > owner->last_seen && shape < owner->n_shapes);
         owner->last_seen = tag;
         owner->shapes[shape].n_taken++;
-        return had_add(owner, tag, shape);
+        had = had_add(owner, tag, shape);
+        had->entry = owner->n_seen++;
+        return had;
 }
 
 /* ---- the device -------------------------------------------------------------------- */
@@ -174,6 +185,24 @@ static Arena *play_find_arena(void *userdata, uint64_t id) {
 
 static Module *play_find_module(void *userdata, uint64_t id) {
         return id == MODULE ? &play.module : NULL;
+}
+
+/* The worker's own mapping: what is behind the ring is not to be read. */
+int __real_direct_ring_adopt(DirectRing *ring, int fd);
+int __wrap_direct_ring_adopt(DirectRing *ring, int fd);
+int __wrap_direct_ring_adopt(DirectRing *ring, int fd) {
+        must(__real_direct_ring_adopt(ring, fd) == 0);
+        ASAN_POISON_MEMORY_REGION(ring->shared + 1, direct_ring_bytes() - sizeof(DirectShared));
+        return 0;
+}
+
+void __real_direct_ring_release(DirectRing *ring);
+void __wrap_direct_ring_release(DirectRing *ring);
+void __wrap_direct_ring_release(DirectRing *ring) {
+        if (ring->shared)
+                ASAN_UNPOISON_MEMORY_REGION(ring->shared + 1,
+                                            direct_ring_bytes() - sizeof(DirectShared));
+        __real_direct_ring_release(ring);
 }
 
 void __wrap_worker_exit(const Worker *worker, int status);
@@ -223,10 +252,12 @@ static void play_begin_worker(void) {
         runner_open(&worker->runner, NULL);
 }
 
-static void play_begin_owner(Owner *owner, uint32_t id) {
-        *owner = (Owner){.id = id};
+/* Entries that were taken before, and tags. */
+static void play_begin_owner(Owner *owner, uint32_t id, uint32_t n_taken, uint32_t last_tag) {
+        *owner = (Owner){.id = id, .n_taken = n_taken, .last_tag = last_tag};
         must(direct_ring_make(&owner->ring, &owner->ring_fd) == 0);
         must(direct_bell_make(owner->bells) == 0);
+        owner->ring.shared->n_taken = owner->ring.shared->n_written = n_taken;
 }
 
 static void play_begin(const uint8_t *data, size_t n_data) {
@@ -238,8 +269,9 @@ static void play_begin(const uint8_t *data, size_t n_data) {
                 play.arenas[i] = (Arena){.id = i + 1, .size = 4096, .state = ARENA_READY};
         play.module = (Module){.id = MODULE, .state = MODULE_READY};
         play_begin_worker();
-        for (unsigned i = 0; i < PLAY_OWNERS; ++i)
-                play_begin_owner(&play.owners[i], i + 1);
+        play_begin_owner(&play.owners[0], 1, 0, 0);
+        play_begin_owner(&play.owners[1], 2, DIRECT_RING_ENTRIES - 5, 1000);
+        play_begin_owner(&play.owners[2], 3, UINT32_MAX - 20, UINT32_MAX - 60);
 }
 
 /* ---- gpuqd hears ------------------------------------------------------------------- */
@@ -278,7 +310,7 @@ static void play_hear_returned(const WorkerMessage *message) {
                 must(owner->shapes[i].n_counted == owner->shapes[i].n_taken);
                 n += owner->shapes[i].n_taken;
         }
-        must(n_taken - owner->n_taken == n);
+        must(n_taken - owner->n_taken == n && n_taken == owner->n_seen);
         must(owner->last_seen == message->head.number >> 32);
         owner->n_taken = n_taken;
         owner->last_tag = owner->last_seen;
@@ -321,6 +353,7 @@ static void play_hear_ends(const WorkerMessage *message) {
         }
 }
 
+/* What the worker has not read yet is in no message of it. */
 static void play_hear_stopped(const WorkerMessage *message) {
         const WorkerInFlight *left = message->items;
         uint32_t n = 0;
@@ -329,10 +362,9 @@ static void play_hear_stopped(const WorkerMessage *message) {
         for (uint32_t i = 0; i < message->head.n_items; ++i)
                 (void)play_hear_of(left[i].id);
         for (had = play.jobs; had; had = had->hh.next)
-                n += had->is_known && !had->is_ended;
+                n += had->is_known && !had->is_ended && had->job;
         must(n == message->head.n_items);
-        for (unsigned i = 0; i < PLAY_OWNERS; ++i)
-                must(!play.owners[i].is_lent);
+        must(TAILQ_EMPTY(&play.worker.directs.lent));
 }
 
 static void play_hear_message(const WorkerMessage *message) {
@@ -463,8 +495,13 @@ static void play_check_word(const Owner *owner, size_t at, uint32_t word) {
         }
         must(in_entry != offsetof(DirectEntry, tag) && in_entry != offsetof(DirectEntry, prepared));
         must(in_entry < offsetof(DirectEntry, _padding));
-        must(in_entry != offsetof(DirectEntry, taken) || had);
-        must(in_entry != offsetof(DirectEntry, done) || (had && had->is_done));
+        if (in_entry == offsetof(DirectEntry, taken) || in_entry == offsetof(DirectEntry, done))
+                must(had && had->entry % DIRECT_RING_ENTRIES ==
+                                    (at - offsetof(DirectShared, entries)) / sizeof(DirectEntry));
+        if (in_entry != offsetof(DirectEntry, done))
+                return;
+        must(had->is_done);
+        must(!owner->is_lent || !owner->ring.shared->client_sleeps); /* it was woken */
 }
 
 static void play_check_ring(const Owner *owner, bool was_lent) {
@@ -472,6 +509,9 @@ static void play_check_ring(const Owner *owner, bool was_lent) {
                       *now = (const uint8_t *)owner->ring.shared;
         uint32_t word;
 
+        if (memcmp(before + sizeof(DirectEntry), now + sizeof(DirectEntry),
+                   sizeof(DirectShared) - sizeof(DirectEntry)) == 0)
+                return;
         for (size_t line = sizeof(DirectEntry); line < sizeof(DirectShared);
              line += sizeof(DirectEntry)) {
                 if (memcmp(before + line, now + line, sizeof(DirectEntry)) == 0)
@@ -596,6 +636,7 @@ static void play_lend(void) {
         owner->is_lent = true;
         owner->is_recalled = false;
         owner->last_seen = owner->last_tag;
+        owner->n_seen = owner->n_taken;
         direct_ring_lend(&owner->ring, true);
 }
 
@@ -668,7 +709,7 @@ static void play_see_ends(void) {
                         direct_ring_free(entry);
         }
         if (input_below(&play.input, 2))
-                (void)direct_ring_doze(&owner->ring, owner->ring.position);
+                (void)direct_ring_doze(&owner->ring, owner->ring.position - PLAY_FIRES_MAX);
 }
 
 /* Most lie where the worker reads next. */
@@ -769,16 +810,10 @@ static void play_pass_time(void) {
 
 static void play_doze(void) {
         Directs *directs = &play.worker.directs;
-        const Owner *owner;
-
-        if (!directs_sleep(directs)) {
-                for (unsigned i = 0; i < PLAY_OWNERS; ++i)
-                        must(!TAILQ_EMPTY(&directs->lent));
-                return;
-        }
-        owner = play_owner();
-        if (owner->ring.shared->reader_sleeps && owner->bells[1] >= 0)
-                direct_bell_ring(owner->bells[1]);
+        if (directs_sleep(directs))
+                owner_ring_bell(play_owner());
+        else
+                must(!TAILQ_EMPTY(&directs->lent));
 }
 
 static void play_prepare(void) {

@@ -129,8 +129,8 @@ void loan_fire(Loan *loan, FakeClient *client, unsigned n, bool in_ring) {
                 loan_fire_by_message(client, n);
 }
 
-void loan_go(Loan *loan, FakeClient *client, uint64_t arena, void (*settle)(void *userdata),
-             void *userdata) {
+void loan_go(Loan *loan, FakeClient *client, uint64_t arena, bool begins,
+             void (*settle)(void *userdata), void *userdata) {
         if (!client->module)
                 loan_load_module(client);
         if (!loan->ring.shared)
@@ -144,11 +144,24 @@ void loan_go(Loan *loan, FakeClient *client, uint64_t arena, void (*settle)(void
                 loan_fire_by_message(client, LOAN_FIRES);
                 settle(userdata);
         }
-        if (!loan->is_offered)
+        if (!loan->is_offered || !begins)
                 return;
         loan->is_offered = false;
         loan_request(client, GPUQ__V1__REQUEST__BODY_DIRECT_BEGIN);
         settle(userdata);
+}
+
+void loan_take(Loan *loan, unsigned n) {
+        DirectRing reader = {.shared = loan->ring.shared};
+        uint32_t tag, prepared;
+
+        if (!reader.shared)
+                return;
+        reader.position = reader.shared->n_taken;
+        while (n-- && direct_ring_look(&reader, &tag, &prepared)) {
+                direct_ring_begin(&reader, tag);
+                direct_ring_take(&reader, tag);
+        }
 }
 
 /* ---- what is hostile ------------------------------------------------------------- */
@@ -251,6 +264,15 @@ bool loan_end_jobs(Fake *fake, FakeWorker *worker) {
         return any;
 }
 
+/* No job has the tag 0, whatever a ring or a worker said. */
+static void loan_check_history(const Session *session) {
+        const User *user = session->submitter.user;
+        uint64_t id = (uint64_t)session->submitter.id << 32;
+
+        if (user && (history_find(user->history, id) || history_was_leased(user->history, id)))
+                abort();
+}
+
 void loan_check(const Fake *fake) {
         const Supervisor *supervisor = fake->supervisor;
         const Session *session;
@@ -266,8 +288,10 @@ void loan_check(const Fake *fake) {
                                 abort();
                         n_out++;
                 }
-        for (session = supervisor->clients.sessions; session; session = session->hh.next)
+        for (session = supervisor->clients.sessions; session; session = session->hh.next) {
                 n_out -= lending_is_out(session);
+                loan_check_history(session);
+        }
         if (n_out)
                 abort();
 }

@@ -35,7 +35,7 @@ runs() {
         case $1 in
         session) echo 400 ;;
         channel | keeper) echo 600 ;;
-        client | history | reports) echo 1000 ;;
+        client | direct | history | reports) echo 1000 ;;
         *) echo 10000 ;;
         esac
 }

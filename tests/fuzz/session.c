@@ -299,12 +299,14 @@ static void play_lend(World *world) {
         Settling settling = {world, client};
         Speaker speaker = {.world = world, .client = client};
         uint64_t arena = 0;
+        uint8_t how;
 
         if (!client)
                 return;
-        if (input_below(&world->input, 2))
+        how = input_u8(&world->input);
+        if (how & 1)
                 arena = play_last(&speaker, world->fake->supervisor->engine.last.arena);
-        loan_go(&client->loan, client->fake, arena, play_settle, &settling);
+        loan_go(&client->loan, client->fake, arena, !(how & 2), play_settle, &settling);
 }
 
 static void play_loan_request(World *world) {
@@ -326,6 +328,13 @@ static void play_loan_fire(World *world) {
 
         if (client)
                 loan_fire(&client->loan, client->fake, 1 + how % 64, how < 192);
+}
+
+static void play_loan_take(World *world) {
+        WorldClient *client = play_pick_client(world);
+
+        if (client)
+                loan_take(&client->loan, input_u8(&world->input));
 }
 
 static void play_loan_spoil(World *world) {
@@ -607,8 +616,8 @@ static const PlayStep steps[] = {
 };
 
 static const PlayStep loan_steps[] = {
-        play_lend,       play_lend,       play_loan_request, play_loan_fire,
-        play_loan_spoil, play_loan_spoil, play_loan_return,  play_loan_count,
+        play_lend,       play_lend,      play_loan_request, play_loan_fire,
+        play_loan_spoil, play_loan_take, play_loan_return,  play_loan_count,
 };
 
 /* Bytes of older inputs mean what they did. */

@@ -227,22 +227,27 @@ static void lending_adopt_lost(Lending *lending, Executor *executor) {
         }
 }
 
-/* Jobs before the first one that is not done are done. The history gets those behind it, which ended in no order. */
-static void lending_note_loan(Lending *lending, uint32_t first_tag) {
+/*
+ * Jobs before the first one that is not done are done. The history gets those behind it, which ended in no order.
+ * @before: the last tag before the loan
+ */
+static void lending_note_loan(Lending *lending, uint32_t before) {
         uint32_t n_written = __atomic_load_n(&lending->ring.shared->n_written, __ATOMIC_SEQ_CST);
         Submitter *submitter = &lending->session->submitter;
         const Job *job = TAILQ_FIRST(&submitter->jobs);
         History *history = submitter->user->history;
-        uint32_t last_tag, first;
+        uint32_t last_tag;
+        uint64_t first; /* behind the last tag that there is, if need be */
 
         lending->ring.position = lending->lease.n_taken;
         if (n_written - lending->ring.position > DIRECT_RING_ENTRIES)
                 lending_break(lending);
         last_tag = lending->session->last_tag =
                 MAX(lending->session->last_tag, lending->lease.last_tag);
-        first = job ? (uint32_t)job->id : last_tag + 1;
-        history_add_loan(history, submitter->id, first_tag, first - 1);
-        for (uint32_t tag = first; tag <= last_tag && tag - first < DIRECT_RING_ENTRIES; ++tag) {
+        first = job ? (uint32_t)job->id : (uint64_t)last_tag + 1;
+        if (last_tag > before)
+                history_add_loan(history, submitter->id, before + 1, (uint32_t)(first - 1));
+        for (uint64_t tag = first; tag <= last_tag && tag - first < DIRECT_RING_ENTRIES; ++tag) {
                 uint64_t id = (uint64_t)submitter->id << 32 | tag;
 
                 if (!job_find(submitter->engine, id))
@@ -352,12 +357,12 @@ static void lending_go_on(Lending *lending) {
         session_flush_later(session);
 }
 
-static void lending_is_back(Lending *lending, uint32_t first_tag) {
+static void lending_is_back(Lending *lending, uint32_t before) {
         bool was_asked = lending->state == LENDING_RETURNING;
 
         TAILQ_REMOVE(&lending->session->clients->lent, lending, link);
         direct_ring_lend(&lending->ring, false);
-        lending_note_loan(lending, first_tag);
+        lending_note_loan(lending, before);
         lending_rest(lending);
         if (!was_asked)
                 lending_tell_recall(lending);
@@ -369,19 +374,19 @@ static void lending_is_back(Lending *lending, uint32_t first_tag) {
 static void lending_on_returned(Lease *lease, Executor *executor, const LeaseTaken *jobs,
                                 size_t n_jobs) {
         Lending *lending = lending_of(lease);
-        uint32_t first_tag = lending->session->last_tag + 1;
+        uint32_t before = lending->session->last_tag;
 
         for (size_t i = 0; i < n_jobs; ++i)
                 lending_adopt_one(lending, executor, jobs[i]);
-        lending_is_back(lending, first_tag);
+        lending_is_back(lending, before);
 }
 
 static void lending_on_lost(Lease *lease, Executor *executor) {
         Lending *lending = lending_of(lease);
-        uint32_t first_tag = lending->session->last_tag + 1;
+        uint32_t before = lending->session->last_tag;
 
         lending_adopt_lost(lending, executor);
-        lending_is_back(lending, first_tag);
+        lending_is_back(lending, before);
 }
 
 static const LeaseOps lending_lease_ops = {

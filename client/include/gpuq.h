@@ -1014,7 +1014,7 @@ typedef struct gpuq_status {
         size_t n_limits;
         gpuq_slurm_job_status *slurm_jobs; /* of the same users */
         size_t n_slurm_jobs;
-        const char *isolation; /* "user", "shared" or "shared, fenced"; "": a daemon that does not tell */
+        const char *isolation; /* "user", "shared" or "shared, fenced"; "": not told */
 } gpuq_status;
 
 typedef struct gpuq_queue_entry {

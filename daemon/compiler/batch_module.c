@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "compiler/batch.h"
+#include "compiler/fence.h"
 #include "compiler/ptx.h"
 #include "util/grow.h"
 #include "util/symbol.h"
@@ -255,7 +256,8 @@ static int read_function(Reader *reader, bool is_entry) {
                 r = read_parameters(reader, &function);
         }
         read_body(reader, &function);
-        if (ptx_token_starts(function.name, SYMBOL_INTERNAL))
+        if (ptx_token_starts(function.name, SYMBOL_INTERNAL) ||
+            fence_is_name(function.name.s, function.name.n))
                 function.obstacle = BATCH_INTERNAL;
 
         if (r == 0)

@@ -12,11 +12,12 @@ int check_ptx(const Request *request, Result *result, const char *ptx, size_t n_
         int r;
 
         if (request->fenced)
-                return result_fail(result, COMPILED_FAILED,
-                                   "%s cannot run checked, as this gpuqd is configured with fence = "
-                                   "yes: a job tells in its error that it accessed memory outside, "
-                                   "but not where",
-                                   request->name);
+                return result_fail(
+                        result, COMPILED_FAILED,
+                        "%s cannot run checked, as this gpuqd is configured with fence = "
+                        "yes: a job tells in its error that it accessed memory outside, "
+                        "but not where",
+                        request->name);
         r = check_rewrite(ptx, n_ptx, request->name, ret_checked, &error);
         if (r == CHECK_REWRITE_E_REFUSED)
                 return result_fail(result, COMPILED_FAILED, "%s cannot run checked: %s%s",

@@ -54,7 +54,8 @@ enum {
         COMPILED_FROM_CACHE = 1 << 2,
         COMPILED_HAS_TWINS = 1 << 3,  /* kernels named as batch.h says are ours, not the user's */
         COMPILED_IS_CHECKED = 1 << 4, /* its kernels compare their accesses (check.h) */
-        COMPILED_IS_FENCED = 1 << 5,  /* its kernels take a fence as their last parameter (fence.h) */
+        COMPILED_IS_FENCED =
+                1 << 5, /* its kernels take a fence as their last parameter (fence.h) */
         _COMPILED_FLAGS = 63,
 };
 

@@ -14,13 +14,20 @@
  * store or an atomic operation does nothing, and the kernel writes 1 to `flag` when it returns. Nothing
  * faults, as a fault would end the jobs of all users of the context.
  *
+ * Most jobs need one range, and comparing with one costs half as much. So most kernels K have a second
+ * entry, K followed by FENCE_SUFFIX, with the same parameters, which ignores the second range.
+ *
  * An access that begins in a range may end up to FENCE_MARGIN bytes behind it, so the margin must belong
  * to nobody else.
  */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define FENCE_NAME   "gpuq_fence" /* begins every name that is added */
+#define FENCE_SUFFIX "$gpuq_fence"
 #define FENCE_RANGES 2u
 #define FENCE_MARGIN 256u
 
@@ -33,5 +40,13 @@ typedef struct Fence {
         FenceRange ranges[FENCE_RANGES];
         uint64_t flag; /* the address of a uint32_t */
 } Fence;
+
+/** fence_is_name() - whether a kernel is a second entry; a user's kernel of such a name is refused. */
+static inline bool fence_is_name(const char *symbol, size_t n_symbol) {
+        size_t n_suffix = sizeof(FENCE_SUFFIX) - 1;
+
+        return n_symbol > n_suffix &&
+               memcmp(symbol + n_symbol - n_suffix, FENCE_SUFFIX, n_suffix) == 0;
+}
 
 #endif

@@ -95,11 +95,12 @@ static void print_address(FenceText *fence, FILE *out, const PtxFunction *functi
                              (int)MIN(in->opcode.n, 80), in->opcode.s);
 }
 
-static void print_ranges(FILE *out) {
+static void print_ranges(const FenceText *fence, FILE *out) {
         fprintf(out, "\tsub.s64 " T ", " A ", %%gpuq_fence_b0;\n"
-                     "\tsetp.lt.u64 " P ", " T ", %%gpuq_fence_n0;\n"
-                     "\tsub.s64 " T ", " A ", %%gpuq_fence_b1;\n"
-                     "\tsetp.lt.or.u64 " P ", " T ", %%gpuq_fence_n1, " P ";\n");
+                     "\tsetp.lt.u64 " P ", " T ", %%gpuq_fence_n0;\n");
+        if (!fence->is_second)
+                fprintf(out, "\tsub.s64 " T ", " A ", %%gpuq_fence_b1;\n"
+                             "\tsetp.lt.or.u64 " P ", " T ", %%gpuq_fence_n1, " P ";\n");
 }
 
 /* Memory that only the thread's block has, in a window of generic addresses. */
@@ -133,7 +134,7 @@ static void print_variables(FILE *out, const CheckAccess *access) {
 }
 
 static void print_compare(const FenceText *fence, FILE *out, const CheckAccess *access) {
-        print_ranges(out);
+        print_ranges(fence, out);
         if (access->space == PTX_GENERIC)
                 print_windows(fence, out);
         if (fence->has_variables) {
@@ -219,7 +220,7 @@ static void print_matrix_end(FILE *out, const CheckMatrix *matrix) {
 static void print_matrix(const FenceText *fence, FILE *out, const CheckAccess *access) {
         fprintf(out, "\tmov.b64 %%gpuq_fence_s, " A ";\n");
         print_matrix_end(out, &access->matrix);
-        for (unsigned i = 0; i < FENCE_RANGES; i++)
+        for (unsigned i = 0; i < (fence->is_second ? 1 : FENCE_RANGES); i++)
                 fprintf(out,
                         "\tsub.s64 " T ", " A ", %%gpuq_fence_b%u;\n"
                         "\tsetp.lt.u64 " Q ", " T ", %%gpuq_fence_n%u;\n"

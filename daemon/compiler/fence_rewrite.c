@@ -94,20 +94,23 @@ typedef struct Piece {
 } Piece;
 
 static void write_pieces(const FenceText *fence, const Piece *pieces, const char *words,
-                         FILE *out) {
-        const char *at = fence->text.s;
+                         PtxToken part, FILE *out) {
+        const char *at = part.s, *end = part.s + part.n;
 
         for (size_t i = 0; i < fence->n_edits; i++) {
                 const Piece *piece = &pieces[i];
 
+                if (piece->edit.at < part.s || piece->edit.at > end ||
+                    (piece->edit.at == end && end != fence->text.s + fence->text.n))
+                        continue;
                 fwrite(at, 1, (size_t)(piece->edit.at - at), out);
                 fwrite(words + piece->edit.begin, 1, piece->end - piece->edit.begin, out);
                 at = piece->edit.at + piece->edit.n_removed;
         }
-        fwrite(at, 1, (size_t)(fence->text.s + fence->text.n - at), out);
+        fwrite(at, 1, (size_t)(end - at), out);
 }
 
-static int write_text(const FenceText *fence, const char *words, size_t n_words, FILE *out) {
+static int write_parts(const FenceText *fence, const char *words, size_t n_words, FILE *out) {
         _cleanup_(freep) Piece *pieces = calloc(fence->n_edits + 1, sizeof(*pieces));
         _cleanup_(freep) size_t *ends = find_ends(fence, n_words);
 
@@ -116,8 +119,16 @@ static int write_text(const FenceText *fence, const char *words, size_t n_words,
         for (size_t i = 0; i < fence->n_edits; i++)
                 pieces[i] = (Piece){fence->edits[i], ends[i]};
         qsort(pieces, fence->n_edits, sizeof(*pieces), compare_edits);
-        write_pieces(fence, pieces, words, out);
+        for (size_t i = 0; i < fence->n_parts; i++)
+                write_pieces(fence, pieces, words, fence->parts[i], out);
         return 0;
+}
+
+static void add_part(FenceText *fence, PtxToken part) {
+        if (grow(&fence->parts, fence->n_parts, sizeof(*fence->parts)) < 0)
+                fence->r = fence->r ?: -ENOMEM;
+        else
+                fence->parts[fence->n_parts++] = part;
 }
 
 /* ---- parameters --------------------------------------------------------------------------------- */
@@ -458,26 +469,83 @@ static void rewrite(FenceText *fence) {
                         fence_function(fence, &fence->module->functions[i]);
         fputc('\n', fence_edit(fence, end, 0));
         fence_functions_define(fence, fence->words);
+        add_part(fence, fence->text);
 }
 
-static int rewrite_into(FenceText *fence, Fenced *fenced) {
+/* ---- second entries ---------------------------------------------------------------------------------- */
+
+static void add_to_prototypes(FenceText *fence, PtxTokens body) {
+        PtxToken token;
+
+        while ((token = ptx_tokens_next(&body)).n > 0)
+                if (ptx_token_is(token, ".callprototype"))
+                        add_to_prototype(fence, &body);
+}
+
+/* Of an entry that accesses memory: from ".entry" to the end of the body. */
+static void add_second(FenceText *fence, PtxToken entry, PtxTokens *tokens) {
+        PtxToken name = ptx_tokens_next(tokens), token;
+        const PtxFunction *function = find_function(fence, name);
+        PtxTokens body;
+
+        if (!function || !function->is_defined || !needs_fence(fence, function))
+                return;
+        fputs("\n.visible ", fence_edit(fence, entry.s, 0));
+        fputs(FENCE_SUFFIX, fence_edit(fence, name.s + name.n, 0));
+        add_behind(fence, tokens, parameter, true);
+        fence_function(fence, function);
+        while ((token = ptx_tokens_next(tokens)).n > 0 && !ptx_token_is(token, "{"))
+                ;
+        body.at = tokens->at;
+        (void)ptx_tokens_skip(tokens, "{", "}");
+        body.end = tokens->at;
+        add_to_prototypes(fence, body);
+        add_part(fence, (PtxToken){entry.s, (size_t)(tokens->at - entry.s)});
+}
+
+static void add_seconds(FenceText *fence) {
+        PtxTokens tokens = {fence->text.s, fence->text.s + fence->text.n};
+        PtxToken token;
+
+        while ((token = ptx_tokens_next(&tokens)).n > 0 && !fence->r)
+                if (ptx_token_is(token, ".entry"))
+                        add_second(fence, token, &tokens);
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------- */
+
+static int write_edited(FenceText *fence, void (*edit)(FenceText *fence), FILE *out) {
         _cleanup_(freep) char *words = NULL;
         size_t n_words = 0;
-        FILE *out;
 
         fence->words = open_memstream(&words, &n_words);
         if (!fence->words)
                 return -ENOMEM;
-        rewrite(fence);
+        edit(fence);
         if (fclose(fence->words) != 0 && !fence->r)
                 fence->r = -ENOMEM;
-        if (fence->r)
-                return fence->r;
+        return fence->r ?: write_parts(fence, words, n_words, out);
+}
 
-        out = open_memstream(&fenced->text, &fenced->n_text);
+static void forget_edits(FenceText *fence) {
+        free(fence->edits);
+        free(fence->parts);
+        fence->edits = NULL;
+        fence->parts = NULL;
+        fence->n_edits = fence->n_parts = 0;
+}
+
+static int rewrite_into(FenceText *fence, Fenced *fenced) {
+        FILE *out = open_memstream(&fenced->text, &fenced->n_text);
+
         if (!out)
                 return -ENOMEM;
-        fence->r = write_text(fence, words, n_words, out);
+        fence->r = write_edited(fence, rewrite, out);
+        forget_edits(fence);
+        fence->is_second = true;
+        if (!fence->r)
+                fence->r = write_edited(fence, add_seconds, out);
+        forget_edits(fence);
         if (fclose(out) != 0 && !fence->r)
                 fence->r = -ENOMEM;
         return fence->r;
@@ -504,7 +572,6 @@ int fence_rewrite(const char *text, size_t n_text, Fenced *ret_fenced, char **re
 
         fence.module = module;
         r = rewrite_into(&fence, &fenced);
-        free(fence.edits);
         if (r) {
                 fenced_finish(&fenced);
                 *ret_error = fence.error;

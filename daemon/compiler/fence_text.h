@@ -27,6 +27,9 @@ typedef struct FenceText {
         FILE *words; /* of all edits, one after the other */
         FenceEdit *edits;
         size_t n_edits;
+        PtxToken *parts; /* of the text, to be written with their edits, one after the other */
+        size_t n_parts;
+        bool is_second;     /* only the first range counts (FENCE_SUFFIX) */
         bool has_variables; /* accesses may be of the module's own variables */
         int r;
         char *error;

@@ -181,10 +181,11 @@ static int check_fatbin(const Request *request, Result *result) {
         int r;
 
         if (!find_ptx(request, &entry))
-                return result_fail(result, COMPILED_NO_BINARY,
-                                   "%s has no PTX for this device that is not compressed, which %s needs: "
-                                   "pass source or PTX",
-                                   request->name, who_needs_ptx(request));
+                return result_fail(
+                        result, COMPILED_NO_BINARY,
+                        "%s has no PTX for this device that is not compressed, which %s needs: "
+                        "pass source or PTX",
+                        request->name, who_needs_ptx(request));
 
         n = strnlen(entry.data, entry.n_data);
         r = ptx_scan(entry.data, n, result->signature);

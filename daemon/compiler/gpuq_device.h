@@ -1076,6 +1076,28 @@ GPUQ_DEVICE void tex2D(T *result, cudaTextureObject_t texture, float x, float y)
         *result = GpuqTexel<T>::plane(texture, x, y);
 }
 
+/* What gpuq has no textures or surfaces for: the instruction is refused, and its text says why. */
+#define GPUQ_OTHER(name, parameters, instruction, ...)                                             \
+        template <class T> GPUQ_DEVICE T name parameters {                                         \
+                float texel;                                                                       \
+                asm volatile("{ .reg .f32 a, b, c; " instruction " }" : "=f"(texel) : __VA_ARGS__); \
+                return T();                                                                        \
+        }
+GPUQ_OTHER(tex3D, (cudaTextureObject_t t, float x, float y, float z),
+           "tex.3d.v4.f32.f32 {%0, a, b, c}, [%1, {%2, %3, %4, %4}];", "l"(t), "f"(x), "f"(y), "f"(z))
+GPUQ_OTHER(tex2DLod, (cudaTextureObject_t t, float x, float y, float level),
+           "tex.level.2d.v4.f32.f32 {%0, a, b, c}, [%1, {%2, %3}], %4;", "l"(t), "f"(x), "f"(y), "f"(level))
+GPUQ_OTHER(tex2DLayered, (cudaTextureObject_t t, float x, float y, int layer),
+           "tex.a2d.v4.f32.f32 {%0, a, b, c}, [%1, {%4, %2, %3, %3}];", "l"(t), "f"(x), "f"(y), "r"(layer))
+GPUQ_OTHER(tex2Dgather, (cudaTextureObject_t t, float x, float y, int = 0),
+           "tld4.r.2d.v4.f32.f32 {%0, a, b, c}, [%1, {%2, %3}];", "l"(t), "f"(x), "f"(y))
+GPUQ_OTHER(surf2Dread, (cudaSurfaceObject_t s, int x, int y), "suld.b.2d.b32.trap {%0}, [%1, {%2, %3}];", "l"(s),
+           "r"(x), "r"(y))
+#undef GPUQ_OTHER
+template <class T> GPUQ_DEVICE void surf2Dwrite(T, cudaSurfaceObject_t s, int x, int y) {
+        asm volatile("sust.b.2d.b32.trap [%0, {%1, %2}], {%1};" ::"l"(s), "r"(x), "r"(y));
+}
+
 /* ---- text ------------------------------------------------------------------- */
 
 /* clang itself turns calls of printf() into the driver's vprintf. */

@@ -86,6 +86,7 @@ static int flag_take(Fences *fences, Job *job, Failure *failure) {
 /* ---- a job ------------------------------------------------------------------------------------- */
 
 int fence_set(Fences *fences, Job *job, Failure *failure) {
+        FenceRange arenas, scratch;
         int r;
 
         if (!job->program->is_fenced)
@@ -94,10 +95,17 @@ int fence_set(Fences *fences, Job *job, Failure *failure) {
         if (r)
                 return r;
 
+        arenas = arenas_range(job);
+        scratch = scratch_range(job);
         job->program->fence = (Fence){
-                .ranges = {arenas_range(job), scratch_range(job)},
                 .flag = fences->words_device + (job->fence_word - 1) * sizeof(uint32_t),
         };
+        if (arenas.n_bytes > 0 && scratch.n_bytes > 0) {
+                job->program->fence.ranges[0] = arenas;
+                job->program->fence.ranges[1] = scratch;
+        } else {
+                job->program->fence.ranges[0] = arenas.n_bytes > 0 ? arenas : scratch;
+        }
         return 0;
 }
 

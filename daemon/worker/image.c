@@ -120,24 +120,25 @@ static void image_read_needs(Function *function, Need *needs) {
 }
 
 /* Loaded now, because at its first launch it would wait for running kernels. */
-static void image_find_twin(Function *function, const Driver *cu, CUmodule module) {
-        size_t n_name = strlen(function->symbol) + sizeof(BATCH_SUFFIX);
+static void image_find_beside(const Function *function, const char *suffix, const Driver *cu,
+                              CUmodule module, CUfunction *ret_beside, unsigned *ret_max_threads) {
+        size_t n_name = strlen(function->symbol) + strlen(suffix) + 1;
         _cleanup_(freep) char *name = malloc(n_name);
-        CUfunction twin;
+        CUfunction beside;
         int max_threads;
 
         if (!name || function->n_parameter_bytes == 0)
                 return;
 
-        snprintf(name, n_name, "%s" BATCH_SUFFIX, function->symbol);
-        if (cu->cuModuleGetFunction(&twin, module, name) != CUDA_SUCCESS ||
-            cu->cuFuncLoad(twin) != CUDA_SUCCESS ||
-            cu->cuFuncGetAttribute(&max_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, twin) !=
+        snprintf(name, n_name, "%s%s", function->symbol, suffix);
+        if (cu->cuModuleGetFunction(&beside, module, name) != CUDA_SUCCESS ||
+            cu->cuFuncLoad(beside) != CUDA_SUCCESS ||
+            cu->cuFuncGetAttribute(&max_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, beside) !=
                     CUDA_SUCCESS)
                 return;
 
-        function->twin = twin;
-        function->twin_max_threads = (unsigned)max_threads;
+        *ret_beside = beside;
+        *ret_max_threads = (unsigned)max_threads;
 }
 
 /* What some driver does not tell is 0. */
@@ -197,7 +198,11 @@ static int image_read_function(Image *image, Function *function, Failure *failur
         image_read_parameters(image, function, kernel);
         image_read_needs(function, image->needs + (function->parameters - image->parameters));
         if (image->has_twins)
-                image_find_twin(function, cu, image->module);
+                image_find_beside(function, BATCH_SUFFIX, cu, image->module, &function->twin,
+                                  &function->twin_max_threads);
+        if (image->is_fenced)
+                image_find_beside(function, FENCE_SUFFIX, cu, image->module, &function->second,
+                                  &function->second_max_threads);
         return 0;
 }
 
@@ -245,6 +250,7 @@ static int image_keep_public(const Image *image, CUfunction *handles, unsigned *
                 if (r)
                         return r;
                 if (!(image->has_twins && batch_is_name(symbol, strlen(symbol))) &&
+                    !(image->is_fenced && fence_is_name(symbol, strlen(symbol))) &&
                     !symbol_is_internal(symbol))
                         handles[n++] = handles[i];
         }

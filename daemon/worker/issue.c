@@ -95,7 +95,23 @@ void issue_choose(const Issuer *issuer, Batch *batch, InPlaceBeside beside, uint
 
 /* ---- the steps of one job -------------------------------------------------------------- */
 
-static CUresult issue_launch(const Issuer *issuer, const ProgramLaunch *launch, Stream *stream) {
+/* Dynamic shared memory that a kernel gets without asking; second entries are asked for no more. */
+#define SECOND_SHARED_MAX (48u << 10)
+
+/* The kernel, or its second entry if the fence has one range. */
+static CUfunction issue_function(const Program *program, const ProgramLaunch *launch) {
+        const Function *function = launch->function;
+        uint64_t n_threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+
+        if (!function->second || program->fence.ranges[1].n_bytes > 0 || launch->cooperative ||
+            launch->cluster[0] || n_threads > function->second_max_threads ||
+            function->static_shared + launch->shared_bytes > SECOND_SHARED_MAX)
+                return function->function;
+        return function->second;
+}
+
+static CUresult issue_launch(const Issuer *issuer, const Program *program,
+                             const ProgramLaunch *launch, Stream *stream) {
         CUlaunchAttribute attributes[2];
         CUlaunchConfig config = {
                 .gridDimX = launch->grid[0],
@@ -119,7 +135,7 @@ static CUresult issue_launch(const Issuer *issuer, const ProgramLaunch *launch, 
                         .value.clusterDim = {launch->cluster[0], launch->cluster[1],
                                              launch->cluster[2]},
                 };
-        return stream_launch(issuer->streams, stream, &config, launch->function->function,
+        return stream_launch(issuer->streams, stream, &config, issue_function(program, launch),
                              launch->values);
 }
 
@@ -178,7 +194,7 @@ static int issue_step(const Issuer *issuer, const Program *program, const Step *
                         result = issue_fft(issuer->context, program, &step->fft, stream->stream);
                         return issue_check(issuer, result, "fft", failure);
                 default:
-                        result = issue_launch(issuer, &step->launch, stream);
+                        result = issue_launch(issuer, program, &step->launch, stream);
                         if (result == CUDA_SUCCESS)
                                 return 0;
                         snprintf(what, sizeof(what), "kernel %.96s", step->launch.function->name);

@@ -54,8 +54,8 @@ static ProgramRoom program_measure(const Gpuq__V1__Operations *operations) {
                 }
                 if (operation->what_case != GPUQ__V1__OPERATION__WHAT_LAUNCH)
                         continue;
-                room.n_values +=
-                        operation->launch->n_arguments + 1; /* a wide form, or a fence, takes one more */
+                room.n_values += operation->launch->n_arguments +
+                                 1; /* a wide form, or a fence, takes one more */
                 for (size_t k = 0; k < operation->launch->n_arguments; ++k) {
                         room.n_scalars += argument_slots(operation->launch->arguments[k]);
                         room.n_textures += operation->launch->arguments[k]->value_case ==

@@ -96,8 +96,8 @@ typedef struct Program {
         size_t n_workspace;
         bool has_new_library; /* a library's first run of this may wait for running kernels */
         bool has_fft; /* such a step is in no graph: its library's plan may end before the graph */
-        bool has_printf;    /* a kernel may print: runs alone */
-        bool is_fenced;     /* kernels take a fence: set it before running (fence.h) */
+        bool has_printf; /* a kernel may print: runs alone */
+        bool is_fenced;  /* kernels take a fence: set it before running (fence.h) */
         Fence fence;
         bool is_checked;    /* accesses of a kernel are compared: see checked.h */
         bool launches_only; /* no step's check depends on a buffer, but for needs */

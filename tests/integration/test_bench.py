@@ -176,3 +176,13 @@ def test_the_table_of_matrix_products_has_each_type_and_way():
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]
     assert [row[:3] for row in rows] == [[kind, "64", way] for way in ("gpuq", "gpuq-kernels") for kind in ("f32", "f16")]
     assert all(float(row[3].replace(",", "")) > 0 for row in rows)
+
+
+@pytest.mark.skipif(place.SANITIZED, reason="the interpreter is not built with the sanitizers")
+def test_the_table_of_the_fence_has_each_kernel_in_both_ways():
+    script = place.ROOT / "tests/bench/fence.py"
+    output = subprocess.run([sys.executable, script, "--prefix", place.STAGE, "--device", place.DEVICE, "--kernels", "add,histogram", "--size",
+                             "0.01", "--rounds", "3"], capture_output=True, text=True, timeout=200, check=True).stdout
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["add", "histogram"]
+    assert all(float(cell.replace(",", "")) > 0 for row in rows for cell in row[2:4])

@@ -373,7 +373,7 @@ extern "C" __global__ void k(const int *in, int *out)
         met.arrive_and_wait();
         room[0][i] = sum;
         auto token = met.arrive();
-        met.wait(static_cast<decltype(token) &&>(token));
+        met.wait(std::move(token));
         out[i] = room[0][i ^ 1];
 
         auto own = cuda::make_pipeline();

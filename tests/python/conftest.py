@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the Python package's tests: the package over the library under test, its default client at a daemon of the test's own."""
 
+import importlib.util
 import os
 import sys
 
@@ -61,6 +62,17 @@ extern "C" __global__ void wild(int *data, unsigned long long index)
         data[index] = 1;
 }
 """
+
+
+COMPILERS = place.BUILD / "kernel-compilers" / "bin" / "python3"  # of tests/setup.sh ci
+
+
+def python_with(package: str, name: str) -> str:
+    """An interpreter that has a compiler of kernels, or the test is skipped."""
+    python = sys.executable if importlib.util.find_spec(package) else str(COMPILERS)
+    if not os.path.exists(python):
+        pytest.skip(f"no {name} here: sh tests/setup.sh ci")
+    return python
 
 
 class Gate:

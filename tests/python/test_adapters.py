@@ -2,17 +2,15 @@
 """Kernels that Numba and Triton compile, run through gpuqd: on a GPU, and on the CPU driver, where neither needs a GPU or its driver."""
 
 import ctypes
-import importlib.util
 import pathlib
 import subprocess
-import sys
 
 import pytest
 
+from conftest import python_with
 from harness import place
 
 HERE = pathlib.Path(__file__).parent
-COMPILERS = place.BUILD / "kernel-compilers" / "bin" / "python3"  # of tests/setup.sh ci
 
 
 def compute_capability():
@@ -30,9 +28,7 @@ def compute_capability():
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("compiler, package", [("triton", "triton"), ("numba", "numba_cuda")])
 def test_kernels_of_a_compiler_for_python(compiler, package):
-    python = sys.executable if importlib.util.find_spec(package) else str(COMPILERS)
-    if not pathlib.Path(python).exists():
-        pytest.skip(f"no {compiler} here: sh tests/setup.sh ci")
+    python = python_with(package, compiler)
     ended = subprocess.run([python, str(HERE / f"{compiler}_kernels.py"), str(compute_capability())],
                            capture_output=True, text=True, timeout=place.PATIENCE_S)
     assert ended.returncode == 0, ended.stdout + ended.stderr

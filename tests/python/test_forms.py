@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from conftest import SOURCE
+from conftest import SOURCE, python_with
 from gpuq import numba_adapter, numba_parameter, triton_adapter
 from gpuq.numba_adapter import NumbaKernel
 from gpuq.numba_parameter import ArrayOf, Complex, Pointer, Record, Scalar, Tuple
@@ -326,8 +326,7 @@ next:
 @pytest.mark.usefixtures("environment")
 def test_numba_never_asks_for_a_cuda_context():
     """Neither without cc= nor for device functions. In a process without a driver, to ask is an error."""
-    pytest.importorskip("numba.cuda")
-    ended = subprocess.run([sys.executable, "-c", DEVICE_FUNCTION], capture_output=True, text=True, timeout=300)
+    ended = subprocess.run([python_with("numba_cuda", "numba"), "-c", DEVICE_FUNCTION], capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
 
 

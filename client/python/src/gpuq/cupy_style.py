@@ -178,6 +178,7 @@ def _rows(array: np.ndarray) -> np.ndarray:
 
 def by_value(kernel, args) -> list:
     """The arguments, with the items of numpy arrays of one item where the kernel takes no pointer."""
+    args = tuple(args)
     pointers = [packer.kind == native.POINTER_KIND for packer in kernel._packers]
     pointers += [True] * (len(args) - len(pointers))  # too many: told later
     return [as_inout(arg) if is_pointer or not isinstance(arg, np.ndarray) else _item(arg) for arg, is_pointer in zip(args, pointers)]

@@ -462,7 +462,7 @@ static void play_tell_late(uint64_t now_ns) {
 static int play_work(void) {
         Worker *worker = &play.worker;
         uint64_t now_ns = uv_hrtime();
-        bool any = false, has_message = true;
+        bool any = false, has_message = !play.is_over;
         int r;
 
         r = runner_collect(&worker->runner, now_ns, &any);

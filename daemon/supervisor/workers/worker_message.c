@@ -290,6 +290,11 @@ static const char *worker_on_returned(Worker *worker, const WorkerMessage *retur
         return NULL;
 }
 
+/* As of an end, whose time has so many bits: what counts times takes any of these. */
+static bool worker_are_times(const WorkerLent *lent) {
+        return lent->waited_us >> 48 == 0 && lent->ran_us >> 48 == 0;
+}
+
 static const char *worker_on_lent(Worker *worker, const WorkerMessage *message) {
         const WorkerLent *lent = message->items;
         size_t n = message->head.n_items / sizeof(*lent);
@@ -300,6 +305,8 @@ static const char *worker_on_lent(Worker *worker, const WorkerMessage *message) 
         worker_proved(worker);
         leases_pay(&worker->executor, message->head.number);
         for (size_t i = 0; i < n; ++i) {
+                if (!worker_are_times(&lent[i]))
+                        return "it counted jobs that took longer than there has been time";
                 lease = lease_find(&worker->executor, lent[i].session);
                 if (!lease || !lent[i].n_done || lent[i].n_done > UINT32_MAX ||
                     !lease_count(lease, lent[i].prepared, lent[i].n_done, lent[i].waited_us,

@@ -484,6 +484,24 @@ static void a_worker_that_returns_too_many_jobs_is_killed(void **state) {
         scene_free(scene);
 }
 
+/* What counts times has no place for them. */
+static void a_worker_that_tells_impossible_times_is_killed(void **state) {
+        Scene *scene = scene_new();
+        FakeWorker *worker = lend(scene);
+        WorkerLent lent = {.session = scene->client->session,
+                           .prepared = 1,
+                           .n_done = 1,
+                           .waited_us = UINT64_MAX - 1};
+
+        fake_say(worker,
+                 (WorkerMessage){{.kind = FROM_WORKER_LENT, .n_items = sizeof(lent)},
+                                 .items = &lent},
+                 -1);
+        fake_turn(scene->fake);
+        assert_true(worker->is_killed);
+        scene_free(scene);
+}
+
 static void a_worker_that_keeps_it_is_killed(void **state) {
         Scene *scene = scene_new();
         FakeWorker *worker = lend(scene);
@@ -551,6 +569,7 @@ int main(void) {
                 cmocka_unit_test(those_that_may_be_repeated_are),
                 cmocka_unit_test(a_worker_that_returns_what_it_does_not_have_is_killed),
                 cmocka_unit_test(a_worker_that_returns_too_many_jobs_is_killed),
+                cmocka_unit_test(a_worker_that_tells_impossible_times_is_killed),
                 cmocka_unit_test(a_worker_that_keeps_it_is_killed),
                 cmocka_unit_test(a_job_that_must_run_alone_waits_for_it),
         };

@@ -452,6 +452,7 @@ static void look_at_module(FenceText *fence) {
         if (ptx_token_has(fence->text, FENCE_NAME))
                 fence_refuse(fence, "names of a fenced module must not contain " FENCE_NAME);
         fence->has_variables |= ptx_token_has(fence->text, "%envreg");
+        fence_check_letters(fence);
         look_at_variables(fence);
 }
 

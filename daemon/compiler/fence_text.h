@@ -44,6 +44,9 @@ const char *fence_end_of(const FenceText *fence, const PtxInstruction *in);
 /** fence_begin_of() - the instruction with its guard. */
 const char *fence_begin_of(const FenceText *fence, const PtxInstruction *in);
 
+/** fence_check_letters() - refuse text that an assembler may divide into words in another way than the reader. */
+void fence_check_letters(FenceText *fence);
+
 /** fence_is_access() - whether fence_access() compares an address. */
 bool fence_is_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
 /** fence_access() - put an instruction that accesses memory within the fence. */

@@ -10,8 +10,9 @@ static bool is_word(char c) {
         return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.' || c == '%';
 }
 
-static void skip_past(PtxTokens *tokens, const char *what) {
-        const char *found = memmem(tokens->at, tokens->end - tokens->at, what, strlen(what));
+/* Behind @what, which does not begin before @from. */
+static void skip_past(PtxTokens *tokens, const char *from, const char *what) {
+        const char *found = memmem(from, tokens->end - from, what, strlen(what));
 
         tokens->at = found ? found + strlen(what) : tokens->end;
 }
@@ -21,9 +22,9 @@ static void skip_blanks(PtxTokens *tokens) {
                 size_t left = tokens->end - tokens->at;
 
                 if (left >= 2 && memcmp(tokens->at, "//", 2) == 0)
-                        skip_past(tokens, "\n");
+                        skip_past(tokens, tokens->at, "\n");
                 else if (left >= 2 && memcmp(tokens->at, "/*", 2) == 0)
-                        skip_past(tokens, "*/");
+                        skip_past(tokens, tokens->at + 2, "*/");
                 else if (isspace((unsigned char)*tokens->at) || *tokens->at == '\0')
                         tokens->at++;
                 else
@@ -37,8 +38,7 @@ PtxToken ptx_tokens_next(PtxTokens *tokens) {
         skip_blanks(tokens);
         token.s = tokens->at;
         if (tokens->at < tokens->end && *tokens->at == '"') {
-                tokens->at++;
-                skip_past(tokens, "\"");
+                skip_past(tokens, tokens->at + 1, "\"");
         } else if (tokens->at < tokens->end && is_word(*tokens->at)) {
                 /* A directive ends at the next one: ".reg.b32" is two. */
                 while (tokens->at < tokens->end && is_word(*tokens->at) &&

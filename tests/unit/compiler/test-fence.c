@@ -302,6 +302,34 @@ static void what_cannot_be_fenced_is_refused(void **state) {
 }
 
 /* Kernels of all kinds. */
+/* In each of these the store was code for one reader of comments and strings, and hidden for another. */
+static void what_could_be_read_in_two_ways_is_refused(void **state) {
+#define HIDDEN "st.global.u32 [%rd2], %r1;"
+        static const struct {
+                const char *text, *wanted;
+        } cases[] = {
+                {HEAD ENTRY BEGIN "// a\r" HIDDEN "\nret;\n}\n", "line 13: a carriage return"},
+                {HEAD ENTRY BEGIN ".pragma \"a\\\" \"; " HIDDEN " .pragma \"b\";\nret;\n}\n",
+                 "a backslash"},
+                {HEAD ENTRY BEGIN ".pragma \"a\n" HIDDEN "\";\nret;\n}\n", "a string of several"},
+                {HEAD ENTRY BEGIN "// a \\\n" HIDDEN "\nret;\n}\n", "a backslash"},
+                {HEAD ENTRY BEGIN "ret;\n}\n/* " HIDDEN, "without an end"},
+                {HEAD ENTRY BEGIN "ret;\n}\n/*/" HIDDEN, "without an end"},
+                {HEAD ENTRY BEGIN "/*\v*/ret;\n}\n", "a control character"},
+                {HEAD ENTRY BEGIN "ret;\n}\n#line 1\n", ""},
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_refused(cases[i].text, cases[i].wanted);
+}
+
+static void a_comment_ends_behind_both_of_its_marks(void **state) {
+        Fenced fenced = rewrite(HEAD ENTRY BEGIN "/*/ // */ " HIDDEN "\nret;\n}\n");
+
+        assert_non_null(strstr(fenced.text, "@%gpuq_fence_p " HIDDEN));
+        fenced_finish(&fenced);
+}
+
 static void the_builtin_kernels_can_be_fenced(void **state) {
         const char *path = getenv("GPUQ_TEST_BUILTIN_PTX");
         _cleanup_(freep) char *text = NULL;
@@ -330,6 +358,8 @@ int main(void) {
                 cmocka_unit_test(a_branch_by_a_table_stays_within_it),
                 cmocka_unit_test(only_the_modules_own_texts_are_printed),
                 cmocka_unit_test(what_cannot_be_fenced_is_refused),
+                cmocka_unit_test(what_could_be_read_in_two_ways_is_refused),
+                cmocka_unit_test(a_comment_ends_behind_both_of_its_marks),
                 cmocka_unit_test(the_builtin_kernels_can_be_fenced),
         };
 

@@ -557,6 +557,19 @@ void fenced_finish(Fenced *fenced) {
         *fenced = (Fenced){};
 }
 
+/* Words that were added where they are part of a comment, say, are missing. */
+static void check_result(FenceText *fence, const Fenced *fenced) {
+        _cleanup_(ptx_module_freep) PtxModule *module = NULL;
+        _cleanup_(freep) char *error = NULL;
+        int r;
+
+        r = ptx_module_read(fenced->text, fenced->n_text, &module, &error);
+        if (r < 0)
+                fence->r = r;
+        else if (r)
+                fence_refuse(fence, "with a fence it is not understood: %s", error);
+}
+
 int fence_rewrite(const char *text, size_t n_text, Fenced *ret_fenced, char **ret_error) {
         _cleanup_(ptx_module_freep) PtxModule *module = NULL;
         FenceText fence = {.text = {text, n_text}};
@@ -573,10 +586,12 @@ int fence_rewrite(const char *text, size_t n_text, Fenced *ret_fenced, char **re
 
         fence.module = module;
         r = rewrite_into(&fence, &fenced);
-        if (r) {
+        if (r == 0)
+                check_result(&fence, &fenced);
+        if (fence.r) {
                 fenced_finish(&fenced);
                 *ret_error = fence.error;
-                return r;
+                return fence.r;
         }
         *ret_fenced = fenced;
         return 0;

@@ -6,6 +6,7 @@ import pytest
 
 from harness import kernels, place
 from harness.client import In, InOut, Job, Out, Refused, u64
+from harness.direct import DirectClient
 from harness.kernels import GateJob, copy_job
 from harness.messages import pb
 from harness.patience import until
@@ -352,3 +353,19 @@ def test_work_goes_to_the_other_while_one_is_drained(own_gpuqd):
     assert own_gpuqd.run("resume", 0).stdout == "device 0 accepts jobs again\n"
     assert client.wait(waiting).state == pb.DONE and client.completions[waiting].device == 0
     assert back.map[:] == b"\x11" * 32
+
+
+def test_a_ring_may_be_lent_where_its_user_never_had_a_job(gpuqd):
+    """There is a worker, as there is memory; and prepared jobs of both devices."""
+    client = DirectClient(gpuqd.socket)
+    gpuqd.clients.append(client)
+    supervisor = gpuqd.supervisor()
+    client.device_arena(4096, device=1)
+    source, target = client.arena(4096), client.arena(4096)
+    here = client.prepare(Job(device=1, timed=True).copy(target, source, 4096))
+    client.prepare(Job(device=2).copy(target, source, 4096))
+    for _ in range(20):
+        client.wait(client.fire(64, prepared=here))
+    assert gpuqd.supervisor() == supervisor
+    client.try_end()
+    client.run_well(Job(device=2).copy(target, source, 4096))

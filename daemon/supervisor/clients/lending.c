@@ -289,7 +289,7 @@ static void lending_offer(Lending *lending) {
 
         if (lease_is_possible(&lending->session->submitter)) {
                 lending_add_templates(lending);
-                executor = lease_executor(&lending->lease);
+                executor = lease_choose(&lending->lease);
         }
         if (!executor) {
                 lending_rest(lending);
@@ -462,7 +462,7 @@ void lending_turn(Session *session) {
                 return;
         lending->lease.n_taken = lending->ring.position;
         lending->lease.last_tag = session->last_tag;
-        executor = lease_executor(&lending->lease);
+        executor = lease_choose(&lending->lease);
         if (!executor || lease_begin(&lending->lease, executor) < 0) {
                 lending_withdraw(lending);
                 return;

@@ -21,7 +21,7 @@
          CHOICE_DRAINED_NS) /* a device that the user may not use, chosen only if it may use none */
 
 static Slot *choice_slot(Device *device, User *user) {
-        const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
+        const Lane *lane = user_lane(user, device->index);
 
         return lane ? lane->slot : slot_find(device->engine, user, device);
 }
@@ -97,7 +97,7 @@ static int64_t choice_late_of_ns(const Executor *executor, const User *user, uin
 }
 
 uint64_t choice_own_ns(const Device *device, const User *user, uint64_t now_ns) {
-        const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
+        const Lane *lane = user_lane(user, device->index);
         int64_t own_ns;
 
         if (!lane)
@@ -170,7 +170,7 @@ bool choice_takes(Device *device, User *user, uint64_t now_ns) {
 
 /* Of the user's submitters who have their memory there, and of the memory that anybody has there. */
 static uint64_t choice_memory_ns(const Device *device, const User *user) {
-        const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
+        const Lane *lane = user_lane(user, device->index);
         double part = (double)device->arena_bytes / (double)MAX(device->memory_total, 1u);
 
         return (lane ? lane->n_homes * CHOICE_HOME_NS : 0) +

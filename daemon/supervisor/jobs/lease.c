@@ -51,50 +51,15 @@ static bool lease_takes(const JobSpec *spec) {
         return true;
 }
 
-/* Return: NULL: it has none yet, or the job's memory does not say which device it would be. */
-static const Executor *lease_worker_of(const Submitter *submitter, const Job *job) {
-        Engine *engine = submitter->engine;
-        const Slot *slot = NULL;
-
-        if (job->work.device >= 0)
-                slot = slot_find(engine, submitter->user, &engine->devices[job->work.device]);
-        else if (engine->n_devices == 1)
-                slot = slot_find(engine, submitter->user, &engine->devices[0]);
-        return slot ? slot->executor : NULL;
-}
-
-static bool lease_is_short(const Job *job) {
-        uint64_t expected_ns = duration_expected(job->user->duration, job->cost.class);
-
-        return duration_is_known(expected_ns) && expected_ns <= LEASE_SHORT_NS;
-}
-
-static bool lease_has_modules(const Job *job, const Executor *executor) {
-        for (size_t i = 0; i < job->work.n_kernels; ++i) {
-                const Instance *instance =
-                        module_find_instance(job->work.kernels[i].module, executor);
-
-                if (!instance || instance->state != INSTANCE_READY)
-                        return false;
-        }
-        return true;
-}
-
 bool lease_add(Lease *lease, uint32_t prepared, const JobSpec *spec) {
         LeaseTemplate *template = &lease->templates[lease->n_templates];
         Submitter *submitter = lease->submitter;
-        const Executor *executor;
         Job *job;
 
         if (lease->n_templates == LEASE_TEMPLATES_MAX || !lease_takes(spec))
                 return false;
         if (job_new(submitter->engine, spec, submitter->user, &job) < 0)
                 return false;
-        executor = lease_worker_of(submitter, job);
-        if (!lease_is_short(job) || (executor && !lease_has_modules(job, executor))) {
-                job_free(job);
-                return false;
-        }
 
         job->work.slurm_job = submitter->slurm_job;
         *template = (LeaseTemplate){
@@ -160,9 +125,9 @@ static bool lease_suits(const Executor *executor, const User *user) {
 
 /* A job of its user that waits there is to run before its own. */
 static bool lease_is_overtaken(const Lease *lease, const Executor *executor) {
-        const Lane *lane = lease->submitter->user->lanes[executor->device->index];
+        const Lane *lane = user_lane(lease->submitter->user, executor->device->index);
 
-        return lane->queue.n_entries && queue_priority(&lane->queue) > lease->priority;
+        return lane && lane->queue.n_entries && queue_priority(&lane->queue) > lease->priority;
 }
 
 /* Return: the device of its templates' memory, or the only one; NULL: they differ, or there are several. */
@@ -209,20 +174,52 @@ uint64_t lease_n_jobs(const Lease *lease) {
         return MAX(engine_inflight_ns(lease->submitter->engine) / longest_ns, 1u);
 }
 
-Executor *lease_executor(const Lease *lease) {
-        const Device *device = lease_device(lease);
-        const Slot *slot =
-                device ? slot_find(lease->submitter->engine, lease->submitter->user, device) : NULL;
-        Executor *executor = slot ? slot->executor : NULL;
+static bool lease_is_short(const Job *job) {
+        uint64_t expected_ns = duration_expected(job->user->duration, job->cost.class);
 
-        if (!executor || !lease->n_templates || !lease_suits(executor, lease->submitter->user) ||
+        return duration_is_known(expected_ns) && expected_ns <= LEASE_SHORT_NS;
+}
+
+static bool lease_has_modules(const Job *job, const Executor *executor) {
+        for (size_t i = 0; i < job->work.n_kernels; ++i) {
+                const Instance *instance =
+                        module_find_instance(job->work.kernels[i].module, executor);
+
+                if (!instance || instance->state != INSTANCE_READY)
+                        return false;
+        }
+        return true;
+}
+
+/* @executor: NULL: it is not known yet. */
+static void lease_keep_ready(Lease *lease, const Executor *executor) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < lease->n_templates; ++i) {
+                Job *job = lease->templates[i].job;
+
+                if (lease_is_short(job) && (!executor || lease_has_modules(job, executor)))
+                        lease->templates[n++] = lease->templates[i];
+                else
+                        job_free(job);
+        }
+        lease->n_templates = n;
+}
+
+Executor *lease_choose(Lease *lease) {
+        const Device *device;
+        const Slot *slot;
+        Executor *executor;
+
+        lease_keep_ready(lease, NULL);
+        device = lease_device(lease);
+        slot = device ? slot_find(lease->submitter->engine, lease->submitter->user, device) : NULL;
+        executor = slot ? slot->executor : NULL;
+        if (!executor || !lease_suits(executor, lease->submitter->user) ||
             lease_is_overtaken(lease, executor))
                 return NULL;
-        for (unsigned i = 0; i < lease->n_templates; ++i)
-                if (!lease_is_short(lease->templates[i].job) ||
-                    !lease_has_modules(lease->templates[i].job, executor))
-                        return NULL;
-        return executor;
+        lease_keep_ready(lease, executor);
+        return lease->n_templates ? executor : NULL;
 }
 
 /* ---- out and back ------------------------------------------------------------ */
@@ -239,6 +236,8 @@ int lease_begin(Lease *lease, Executor *executor) {
         Engine *engine = executor->engine;
         int r = 0;
 
+        if (!slot_lane(executor->device, lease->submitter->user)) /* it pays */
+                return -ENOMEM;
         for (unsigned i = 0; r == 0 && i < lease->n_templates; ++i)
                 r = lease_give_arenas(lease->templates[i].job, executor);
         if (r == 0)

@@ -71,7 +71,7 @@ struct Lease {
 /**
  * lease_add() - a template of the prepared job that @spec describes
  *
- * Return: false: such a job is not leased now. The worker returns the lease when it comes to one.
+ * Return: false: such a job is not leased. The worker returns the lease when it comes to one without a template.
  */
 bool lease_add(Lease *lease, uint32_t prepared, const JobSpec *spec);
 /** lease_clear() - it has no templates any more; not while it is out. */
@@ -80,8 +80,13 @@ void lease_clear(Lease *lease);
 bool lease_is_possible(const Submitter *submitter);
 /** lease_n_jobs() - the most jobs that its worker may have at once, so that others do not wait for them for long. */
 uint64_t lease_n_jobs(const Lease *lease);
-/** lease_executor() - the worker that could have it now. Return: NULL: none. */
-Executor *lease_executor(const Lease *lease);
+/**
+ * lease_choose() - the worker that could have it now; templates that are not short now, or whose modules it has not, are
+ * dropped
+ *
+ * Return: NULL: none.
+ */
+Executor *lease_choose(Lease *lease);
 /** lease_begin() - give it to that worker. Return: 0, or -ENOMEM. */
 int lease_begin(Lease *lease, Executor *executor);
 /** lease_recall() - ask for it back; repeating it is harmless. */

@@ -31,7 +31,7 @@ static bool retire_lane_is_empty(const Lane *lane, uint64_t now_ns) {
 }
 
 static bool retire_has_device(const User *user, Device *device, uint64_t now_ns) {
-        const Lane *lane = device->index < user->n_lanes ? user->lanes[device->index] : NULL;
+        const Lane *lane = user_lane(user, device->index);
         const Slot *slot = slot_find(device->engine, user, device);
 
         return (lane && !retire_lane_is_empty(lane, now_ns)) ||

@@ -163,6 +163,10 @@ static inline void user_release(User *user) {
         if (user)
                 user->n_held--;
 }
+/** user_lane() - on a device, by its index. Return: NULL: the user never had a job there. */
+static inline Lane *user_lane(const User *user, size_t device) {
+        return device < user->n_lanes ? user->lanes[device] : NULL;
+}
 /** user_leave_person() - before a subordinate uid is freed, with nothing charged. */
 void user_leave_person(User *user);
 /** user_has_backlog() - list its person in the engine's backlog. Return: the person's backlog. */

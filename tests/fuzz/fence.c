@@ -47,8 +47,10 @@ static void check_instruction(const PtxModule *module, const PtxFunction *functi
         CheckAccess accesses[CHECK_ACCESSES_MAX];
         size_t n;
 
+        if (!takes_predicate(in))
+                return;
         must(check_accesses(module, function, in, accesses, &n) == 0);
-        for (size_t i = 0; takes_predicate(in) && i < n; i++)
+        for (size_t i = 0; i < n; i++)
                 must(accesses[i].space == PTX_SHARED || is_of_fence(accesses[i].address) ||
                      (in->is_guarded && !in->guard.negated && is_of_fence(&in->guard)) ||
                      is_variable(module, &accesses[i]));

@@ -89,7 +89,8 @@ static void print_address(FenceText *fence, FILE *out, const PtxFunction *functi
                         "\tadd.s64 " A ", " A ", %lld;\n",
                         n, name, (long long)address->offset);
         else if (address->kind == PTX_INTEGER)
-                fprintf(out, "\tmov.u64 " A ", 0x%llx;\n", (unsigned long long)address->bits);
+                fprintf(out, "\tmov.u64 " A ", 0x%llx;\n",
+                        (unsigned long long)address->bits + (unsigned long long)address->offset);
         else
                 fence_refuse(fence, "line %u: the address of %.*s is not understood", in->line,
                              (int)MIN(in->opcode.n, 80), in->opcode.s);
@@ -181,7 +182,7 @@ static void print_zeros(FenceText *fence, const PtxFunction *function, const Ptx
 
 static void fence_by_predicate(FenceText *fence, const PtxFunction *function,
                                const PtxInstruction *in, const CheckAccess *access) {
-        const char *begin = fence_begin_of(fence, in);
+        const char *begin = in->begin;
         FILE *out = fence_edit(fence, begin, (size_t)(in->opcode.s - begin));
 
         fputc('\n', out);
@@ -259,7 +260,7 @@ void fence_print_exit(FILE *out, const char *predicate) {
 
 static void fence_by_exit(FenceText *fence, const PtxFunction *function, const PtxInstruction *in,
                           const CheckAccess *access) {
-        FILE *out = fence_edit(fence, fence_begin_of(fence, in), 0);
+        FILE *out = fence_edit(fence, in->begin, 0);
 
         fputc('\n', out);
         print_address(fence, out, function, in, access->address);

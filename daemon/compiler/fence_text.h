@@ -29,8 +29,9 @@ typedef struct FenceText {
         size_t n_edits;
         PtxToken *parts; /* of the text, to be written with their edits, one after the other */
         size_t n_parts;
-        bool is_second;     /* only the first range counts (FENCE_SUFFIX) */
-        bool has_variables; /* accesses may be of the module's own variables */
+        bool is_second;      /* only the first range counts (FENCE_SUFFIX) */
+        bool has_variables;  /* accesses may be of the module's own variables, or of those words: */
+        bool has_grid_words; /* its instructions read where the words of a cooperative launch are */
         int r;
         char *error;
 } FenceText;
@@ -41,11 +42,11 @@ void fence_refuse(FenceText *fence, const char *format, ...) _printf_(2, 3);
 FILE *fence_edit(FenceText *fence, const char *at, size_t n_removed);
 /** fence_end_of() - behind the semicolon of an instruction. */
 const char *fence_end_of(const FenceText *fence, const PtxInstruction *in);
-/** fence_begin_of() - the instruction with its guard. */
-const char *fence_begin_of(const FenceText *fence, const PtxInstruction *in);
 
 /** fence_check_letters() - refuse text that an assembler may divide into words in another way than the reader. */
 void fence_check_letters(FenceText *fence);
+/** fence_check_names() - refuse names that an assembler may find in another place than the reader. */
+void fence_check_names(FenceText *fence);
 
 /** fence_is_access() - whether fence_access() compares an address. */
 bool fence_is_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);

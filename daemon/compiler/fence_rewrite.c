@@ -209,8 +209,39 @@ static const PtxOperand *target_of(const PtxInstruction *in) {
         return i < in->n_operands ? &in->operands[i] : NULL;
 }
 
+static const struct {
+        const char *name;
+        size_t at; /* of the parameter */
+} words[] = {
+        {"b0", offsetof(Fence, ranges[0].begin)},
+        {"n0", offsetof(Fence, ranges[0].n_bytes)},
+        {"b1", offsetof(Fence, ranges[1].begin)},
+        {"n1", offsetof(Fence, ranges[1].n_bytes)},
+        {"f", offsetof(Fence, flag)},
+};
+
+static void print_word(FILE *out, size_t i) {
+        fprintf(out, "\tld.param.b64 %%gpuq_fence_%s, [gpuq_fence+%zu];\n", words[i].name,
+                words[i].at);
+}
+
+void fence_print_word(const FenceText *fence, FILE *out, const char *name) {
+        for (size_t i = 0; fence->is_entry && i < ARRAY_SIZE(words); i++)
+                if (strcmp(words[i].name, name) == 0)
+                        print_word(out, i);
+}
+
+void fence_print_bounds(const FenceText *fence, FILE *out) {
+        for (size_t i = 0; fence->is_entry && i < (fence->is_second ? 2 : 4); i++)
+                print_word(out, i);
+}
+
 static void tell(FenceText *fence, const char *at) {
-        fputs("@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\t", fence_edit(fence, at, 0));
+        FILE *out = fence_edit(fence, at, 0);
+
+        fputc('\n', out);
+        fence_print_word(fence, out, "f");
+        fputs("\t@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\t", out);
 }
 
 /* What is called may end the thread, so what was outside is told before. */
@@ -222,12 +253,12 @@ static void pass_fence(FenceText *fence, const PtxInstruction *in, const PtxOper
         tell(fence, in->begin);
         out = fence_edit(fence, in->begin, 0);
         fputs("\n\t{\n\t.param .align 8 .b8 gpuq_fence_c[40];\n", out);
-        fputs("\tst.param.b64 [gpuq_fence_c], %gpuq_fence_b0;\n"
-              "\tst.param.b64 [gpuq_fence_c+8], %gpuq_fence_n0;\n"
-              "\tst.param.b64 [gpuq_fence_c+16], %gpuq_fence_b1;\n"
-              "\tst.param.b64 [gpuq_fence_c+24], %gpuq_fence_n1;\n"
-              "\tst.param.b64 [gpuq_fence_c+32], %gpuq_fence_f;\n\t",
-              out);
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+                fence_print_word(fence, out, words[i].name);
+                fprintf(out, "\tst.param.b64 [gpuq_fence_c+%zu], %%gpuq_fence_%s;\n", words[i].at,
+                        words[i].name);
+        }
+        fputc('\t', out);
         comma = ptx_tokens_peek(&tokens);
         if (ptx_token_is(comma, ",")) {
                 (void)ptx_tokens_next(&tokens);
@@ -310,7 +341,7 @@ static void call_by_pointer(FenceText *fence, const PtxInstruction *in, const Pt
                         "\t%s.pred %%gpuq_fence_g, %.*s;\n"
                         "\tor.pred %%gpuq_fence_p, %%gpuq_fence_p, %%gpuq_fence_g;\n",
                         in->guard.negated ? "mov" : "not", (int)in->guard.text.n, in->guard.text.s);
-        fence_print_exit(out, "%gpuq_fence_p");
+        fence_print_exit(fence, out, "%gpuq_fence_p");
         pass_fence(fence, in, target);
 }
 
@@ -377,19 +408,17 @@ static void begin_function(FenceText *fence, const PtxFunction *function) {
         fputs("\n\t.reg .pred %gpuq_fence_p, %gpuq_fence_q, %gpuq_fence_g, %gpuq_fence_ok;\n"
               "\t.reg .b64 %gpuq_fence_a, %gpuq_fence_t, %gpuq_fence_s, %gpuq_fence_f, "
               "%gpuq_fence_b0, %gpuq_fence_b1, %gpuq_fence_n0, %gpuq_fence_n1;\n"
-              "\t.reg .b32 %gpuq_fence_x, %gpuq_fence_y, %gpuq_fence_w;\n"
-              "\tld.param.b64 %gpuq_fence_b0, [gpuq_fence];\n"
-              "\tld.param.b64 %gpuq_fence_n0, [gpuq_fence+8];\n"
-              "\tld.param.b64 %gpuq_fence_b1, [gpuq_fence+16];\n"
-              "\tld.param.b64 %gpuq_fence_n1, [gpuq_fence+24];\n"
-              "\tld.param.b64 %gpuq_fence_f, [gpuq_fence+32];\n"
-              "\tsetp.eq.u64 %gpuq_fence_ok, %gpuq_fence_f, %gpuq_fence_f;\n",
+              "\t.reg .b32 %gpuq_fence_x, %gpuq_fence_y, %gpuq_fence_w;\n",
               out);
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                print_word(out, i);
+        fputs("\tsetp.eq.u64 %gpuq_fence_ok, %gpuq_fence_f, %gpuq_fence_f;\n", out);
 }
 
 static void fence_function(FenceText *fence, const PtxFunction *function) {
         if (function->n_instructions == 0 || !needs_fence(fence, function))
                 return;
+        fence->is_entry = function->is_entry;
         begin_function(fence, function);
         for (size_t i = 0; i < function->n_instructions && !fence->r; i++)
                 fence_instruction(fence, function, &function->instructions[i]);

@@ -32,6 +32,7 @@ typedef struct FenceText {
         bool is_second;      /* only the first range counts (FENCE_SUFFIX) */
         bool has_variables;  /* accesses may be of the module's own variables, or of those words: */
         bool has_grid_words; /* its instructions read where the words of a cooperative launch are */
+        bool is_entry;       /* the function is one: its bounds are read anew before each use */
         int r;
         char *error;
 } FenceText;
@@ -52,8 +53,17 @@ void fence_check_names(FenceText *fence);
 bool fence_is_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
 /** fence_access() - put an instruction that accesses memory within the fence. */
 void fence_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
+/**
+ * fence_print_word() - in an entry, read a word of its fence anew: "b0", say
+ *
+ * The assembler may keep a register on the thread's stack, which the kernel can overwrite, but no store reaches an
+ * entry's parameters.
+ */
+void fence_print_word(const FenceText *fence, FILE *out, const char *name);
+/** fence_print_bounds() - likewise, of all ranges that count. */
+void fence_print_bounds(const FenceText *fence, FILE *out);
 /** fence_print_exit() - end the thread unless @predicate, and tell. */
-void fence_print_exit(FILE *out, const char *predicate);
+void fence_print_exit(const FenceText *fence, FILE *out, const char *predicate);
 
 /**
  * fence_may_access() - whether kernels may do that with a variable of the module

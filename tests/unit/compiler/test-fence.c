@@ -25,7 +25,10 @@
         "%h<4>;\n"                                                                                 \
         "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\nmov.u64 %rd2, 0;\n"     \
         "mov.f32 %f1, 0f00000000;\nsetp.eq.u32 %q1, %r1, 0;\n"
-#define INSIDE                                                                                     \
+#define TELL           WORD("f", "32") "\t@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\t"
+#define WORD(name, at) "\tld.param.b64 %gpuq_fence_" name ", [gpuq_fence+" at "];\n"
+#define INSIDE         WORD("b0", "0") WORD("n0", "8") WORD("b1", "16") WORD("n1", "24") INSIDE_RANGES
+#define INSIDE_RANGES                                                                              \
         "\tsub.s64 %gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b0;\n"                                \
         "\tsetp.lt.u64 %gpuq_fence_p, %gpuq_fence_t, %gpuq_fence_n0;\n"                            \
         "\tsub.s64 %gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b1;\n"                                \
@@ -266,8 +269,6 @@ static void a_branch_by_a_table_stays_within_it(void **state) {
 
 /* ---- that an access was outside is told --------------------------------------------------------- */
 
-#define TELL "@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\t"
-
 static void a_branch_back_does_not_forget_it(void **state) {
         _cleanup_(fenced_finish) Fenced fenced =
                 rewrite(HEAD ENTRY "again: " BEGIN "st.global.f32 [%rd1], %f1;\n"
@@ -284,7 +285,7 @@ static void it_is_told_at_the_end_of_a_body_without_ret(void **state) {
         _cleanup_(fenced_finish) Fenced fenced =
                 rewrite(HEAD ENTRY BEGIN "st.global.f32 [%rd1], %f1;\n// }\n}\n");
 
-        assert_non_null(strstr(fenced.text, "// }\n" TELL "}"));
+        assert_non_null(strstr(fenced.text, "// }\n\n" TELL "}"));
         assert_int_equal(count(fenced.text, TELL), 1);
         assert_assembles(&fenced, "sm_75");
 }

@@ -430,15 +430,6 @@ static void write_call(Rewriter *rewriter, const PtxFunction *function, const Pt
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-/* The instruction with its guard. */
-static const char *begin_of(const Rewriter *rewriter, const PtxInstruction *in) {
-        const char *s = in->is_guarded ? in->guard.text.s : in->opcode.s;
-
-        while (in->is_guarded && s > rewriter->text.s && *s != '@')
-                s--;
-        return s;
-}
-
 static void write_instruction(Rewriter *rewriter, const PtxFunction *function,
                               const PtxInstruction *in) {
         CheckAccess accesses[CHECK_ACCESSES_MAX];
@@ -454,7 +445,7 @@ static void write_instruction(Rewriter *rewriter, const PtxFunction *function,
         if (n == 0 || rewriter->r)
                 return;
 
-        copy_until(rewriter, begin_of(rewriter, in));
+        copy_until(rewriter, in->begin);
         fputc('\n', rewriter->out);
         for (size_t i = 0; i < n; i++)
                 write_call(rewriter, function, in, &accesses[i]);
@@ -472,7 +463,7 @@ static void write_function(Rewriter *rewriter, uint32_t index) {
               "\t.reg .b32 %gpuq_check_n, %gpuq_check_w, %gpuq_check_s, %gpuq_check_x, "
               "%gpuq_check_low, %gpuq_check_high;\n",
               rewriter->out);
-        copy_until(rewriter, begin_of(rewriter, &function->instructions[0]));
+        copy_until(rewriter, function->instructions[0].begin);
         fputc('\n', rewriter->out);
         if (function->is_entry)
                 write_entry_bounds(rewriter, index);

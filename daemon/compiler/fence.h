@@ -6,11 +6,13 @@
  * Fence
  *
  * A fenced image: each load and store of its kernels through global or generic addresses reaches the
- * memory of its launch alone. Every kernel has one more parameter, behind its own: a Fence. The
- * compiler makes the image, the worker passes the fence with each launch; both know this page.
+ * memory of its launch alone, which has nothing of another user. Every kernel has one more parameter,
+ * behind its own: a Fence. The compiler makes the image, the worker passes the fence with each launch;
+ * both know this page.
  *
- * Memory of the launch is two ranges, the module's own variables, and shared, local and parameter
- * memory, of which the hardware lets a thread reach its own only. Outside of it a load gives zeros, a
+ * Memory of the launch is two ranges, in which there may be more of the same user's than its job names
+ * (worker/fence.h), the module's own variables, and shared, local and parameter memory, of which the
+ * hardware lets a thread reach its own only. Outside of it a load gives zeros, a
  * store or an atomic operation does nothing, and the kernel writes 1 to `flag` when it returns. Nothing
  * faults, as a fault would end the jobs of all users of the context.
  *

@@ -89,13 +89,15 @@ static void print_address(FenceText *fence, FILE *out, const PtxFunction *functi
                         "\tadd.s64 " A ", " A ", %lld;\n",
                         n, name, (long long)address->offset);
         else if (address->kind == PTX_INTEGER)
-                fprintf(out, "\tmov.u64 " A ", 0x%llx;\n", (unsigned long long)address->bits);
+                fprintf(out, "\tmov.u64 " A ", 0x%llx;\n",
+                        (unsigned long long)address->bits + (unsigned long long)address->offset);
         else
                 fence_refuse(fence, "line %u: the address of %.*s is not understood", in->line,
                              (int)MIN(in->opcode.n, 80), in->opcode.s);
 }
 
 static void print_ranges(const FenceText *fence, FILE *out) {
+        fence_print_bounds(fence, out);
         fprintf(out, "\tsub.s64 " T ", " A ", %%gpuq_fence_b0;\n"
                      "\tsetp.lt.u64 " P ", " T ", %%gpuq_fence_n0;\n");
         if (!fence->is_second)
@@ -181,7 +183,7 @@ static void print_zeros(FenceText *fence, const PtxFunction *function, const Ptx
 
 static void fence_by_predicate(FenceText *fence, const PtxFunction *function,
                                const PtxInstruction *in, const CheckAccess *access) {
-        const char *begin = fence_begin_of(fence, in);
+        const char *begin = in->begin;
         FILE *out = fence_edit(fence, begin, (size_t)(in->opcode.s - begin));
 
         fputc('\n', out);
@@ -220,6 +222,7 @@ static void print_matrix_end(FILE *out, const CheckMatrix *matrix) {
 static void print_matrix(const FenceText *fence, FILE *out, const CheckAccess *access) {
         fprintf(out, "\tmov.b64 %%gpuq_fence_s, " A ";\n");
         print_matrix_end(out, &access->matrix);
+        fence_print_bounds(fence, out);
         for (unsigned i = 0; i < (fence->is_second ? 1 : FENCE_RANGES); i++)
                 fprintf(out,
                         "\tsub.s64 " T ", " A ", %%gpuq_fence_b%u;\n"
@@ -252,14 +255,15 @@ static void print_lanes(FILE *out, const CheckAccess *access) {
                 access->n_lanes);
 }
 
-void fence_print_exit(FILE *out, const char *predicate) {
+void fence_print_exit(const FenceText *fence, FILE *out, const char *predicate) {
+        fence_print_word(fence, out, "f");
         fprintf(out, "\t@!%s st.global.u32 [%%gpuq_fence_f], 1;\n\t@!%s exit;\n", predicate,
                 predicate);
 }
 
 static void fence_by_exit(FenceText *fence, const PtxFunction *function, const PtxInstruction *in,
                           const CheckAccess *access) {
-        FILE *out = fence_edit(fence, fence_begin_of(fence, in), 0);
+        FILE *out = fence_edit(fence, in->begin, 0);
 
         fputc('\n', out);
         print_address(fence, out, function, in, access->address);
@@ -271,7 +275,7 @@ static void fence_by_exit(FenceText *fence, const PtxFunction *function, const P
         print_guard(out, in);
         if (in->is_guarded)
                 fprintf(out, "\tnot.pred " G ", " G ";\n\tor.pred " P ", " P ", " G ";\n");
-        fence_print_exit(out, "%gpuq_fence_p");
+        fence_print_exit(fence, out, "%gpuq_fence_p");
         fputc('\t', out);
 }
 

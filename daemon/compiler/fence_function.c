@@ -41,9 +41,9 @@ static bool is_text(const PtxVariable *variable) {
                !is_users(variable);
 }
 
-/* "%d", "%-5.2f" and "%%", but not "%s". */
+/* "%d", "%-5.2f" and "%%", but not "%s", nor "%5%", behind which a conversion may go on. */
 static bool is_format(const PtxVariable *variable) {
-        bool is_open = false;
+        bool is_open = false, is_first = false;
 
         if (!is_text(variable))
                 return false;
@@ -52,8 +52,11 @@ static bool is_format(const PtxVariable *variable) {
 
                 if (is_open && (c == 's' || c == 'S' || c == 'n'))
                         return false;
+                if (c == '%' && is_open && !is_first)
+                        return false;
+                is_first = c == '%' && !is_open;
                 if (c == '%')
-                        is_open = !is_open;
+                        is_open = is_first;
                 else if (!strchr("#0123456789.*+- hlqjzt'", c) || c == 0)
                         is_open = false;
         }
@@ -62,16 +65,13 @@ static bool is_format(const PtxVariable *variable) {
 
 /* ---- own variables ------------------------------------------------------------------------------ */
 
-static void print_inside(FILE *out, size_t n_bytes, bool may_write) {
+static void print_inside(FILE *out, size_t n_bytes) {
         fprintf(out,
-                "\tsub.s64 %%gpuq_o, %%gpuq_a, %%gpuq_begin;\n"
-                "\tadd.s64 %%gpuq_e, %%gpuq_o, %%gpuq_bytes;\n"
-                "\tsetp.lt.u64 %%gpuq_p, %%gpuq_o, %zu;\n"
-                "\tsetp.le.and.u64 %%gpuq_p, %%gpuq_e, %zu, %%gpuq_p;\n",
+                "\tsub.s64 %%gpuq_fence_o, %%gpuq_fence_a, %%gpuq_fence_begin;\n"
+                "\tadd.s64 %%gpuq_fence_e, %%gpuq_fence_o, %%gpuq_fence_bytes;\n"
+                "\tsetp.lt.u64 %%gpuq_fence_p, %%gpuq_fence_o, %zu;\n"
+                "\tsetp.le.and.u64 %%gpuq_fence_p, %%gpuq_fence_e, %zu, %%gpuq_fence_p;\n",
                 n_bytes, n_bytes);
-        if (!may_write)
-                fputs("\tsetp.eq.and.u32 %gpuq_p, %gpuq_w, 0, %gpuq_p;\n", out);
-        fputs("\t@%gpuq_p ret;\n", out);
 }
 
 bool fence_may_access(const PtxVariable *variable, CheckKind kind) {
@@ -83,29 +83,45 @@ static void print_variable(const FenceText *fence, FILE *out, const PtxVariable 
 
         if ((!is_const && variable->space != PTX_GLOBAL) || ptx_variable_size(variable) == 0)
                 return;
-        fprintf(out, "\tmov.u64 %%gpuq_begin, %.*s;\n\tcvta.%s.u64 %%gpuq_begin, %%gpuq_begin;\n",
+        fprintf(out,
+                "\tmov.u64 %%gpuq_fence_begin, %.*s;\n\tcvta.%s.u64 %%gpuq_fence_begin, "
+                "%%gpuq_fence_begin;\n",
                 (int)variable->name.n, variable->name.s, is_const ? "const" : "global");
-        print_inside(out, ptx_variable_size(variable), fence_may_access(variable, CHECK_STORE));
+        print_inside(out, ptx_variable_size(variable));
+        if (!fence_may_access(variable, CHECK_STORE))
+                fputs("\tsetp.eq.and.u32 %gpuq_fence_p, %gpuq_fence_w, 0, %gpuq_fence_p;\n", out);
+        fputs("\t@%gpuq_fence_p ret;\n", out);
+}
+
+/*
+ * The driver sets these registers for each launch, to zeros if it is not cooperative: so
+ * grid_group::is_valid() of NVIDIA's headers tells.
+ */
+static void print_grid_words(FILE *out) {
+        fputs("\tmov.u32 %gpuq_fence_x, %envreg1;\n\tmov.u32 %gpuq_fence_y, %envreg2;\n"
+              "\tmov.b64 %gpuq_fence_begin, {%gpuq_fence_y, %gpuq_fence_x};\n",
+              out);
+        print_inside(out, GRID_WORDS_BYTES);
+        fputs("\tsetp.ne.and.u64 %gpuq_fence_p, %gpuq_fence_begin, 0, %gpuq_fence_p;\n"
+              "\t@%gpuq_fence_p ret;\n",
+              out);
 }
 
 static void print_own(const FenceText *fence, FILE *out) {
-        fputs(".func (.reg .b32 %gpuq_r) gpuq_fence_own(.reg .b64 %gpuq_a, .reg .b32 %gpuq_n, "
-              ".reg .b32 %gpuq_w)\n{\n"
-              "\t.reg .pred %gpuq_p;\n"
-              "\t.reg .b32 %gpuq_x, %gpuq_y;\n"
-              "\t.reg .b64 %gpuq_o, %gpuq_e, %gpuq_begin, %gpuq_bytes;\n"
-              "\tcvt.u64.u32 %gpuq_bytes, %gpuq_n;\n"
-              "\tmov.u32 %gpuq_r, 1;\n",
+        fputs(".func (.reg .b32 %gpuq_fence_r) gpuq_fence_own(.reg .b64 %gpuq_fence_a, .reg .b32 "
+              "%gpuq_fence_n, "
+              ".reg .b32 %gpuq_fence_w)\n{\n"
+              "\t.reg .pred %gpuq_fence_p;\n"
+              "\t.reg .b32 %gpuq_fence_x, %gpuq_fence_y;\n"
+              "\t.reg .b64 %gpuq_fence_o, %gpuq_fence_e, %gpuq_fence_begin, %gpuq_fence_bytes;\n"
+              "\tcvt.u64.u32 %gpuq_fence_bytes, %gpuq_fence_n;\n"
+              "\tmov.u32 %gpuq_fence_r, 1;\n",
               out);
         for (size_t i = 0; i < fence->module->n_variables; i++)
                 print_variable(fence, out, &fence->module->variables[i]);
-        if (ptx_token_has(fence->text, "%envreg")) {
-                fputs("\tmov.u32 %gpuq_x, %envreg1;\n\tmov.u32 %gpuq_y, %envreg2;\n"
-                      "\tmov.b64 %gpuq_begin, {%gpuq_y, %gpuq_x};\n",
-                      out);
-                print_inside(out, GRID_WORDS_BYTES, true);
-        }
-        fputs("\tmov.u32 %gpuq_r, 0;\n\tret;\n}\n", out);
+        if (fence->has_grid_words)
+                print_grid_words(out);
+        fputs("\tmov.u32 %gpuq_fence_r, 0;\n\tret;\n}\n", out);
 }
 
 /* ---- what is printed -------------------------------------------------------------------------------- */
@@ -114,42 +130,46 @@ static void print_own(const FenceText *fence, FILE *out) {
 static void print_finder(const FenceText *fence, FILE *out, const char *name,
                          bool (*is_one)(const PtxVariable *)) {
         fprintf(out,
-                ".func (.reg .b32 %%gpuq_r) %s(.reg .b64 %%gpuq_a)\n{\n"
-                "\t.reg .pred %%gpuq_p;\n\t.reg .b64 %%gpuq_o;\n\tmov.u32 %%gpuq_r, 1;\n",
+                ".func (.reg .b32 %%gpuq_fence_r) %s(.reg .b64 %%gpuq_fence_a)\n{\n"
+                "\t.reg .pred %%gpuq_fence_p;\n\t.reg .b64 %%gpuq_fence_o;\n\tmov.u32 "
+                "%%gpuq_fence_r, 1;\n",
                 name);
         for (size_t i = 0; i < fence->module->n_variables; i++) {
                 const PtxVariable *variable = &fence->module->variables[i];
 
                 if (is_one(variable))
                         fprintf(out,
-                                "\tmov.u64 %%gpuq_o, %.*s;\n"
-                                "\tcvta.global.u64 %%gpuq_o, %%gpuq_o;\n"
-                                "\tsetp.eq.u64 %%gpuq_p, %%gpuq_o, %%gpuq_a;\n\t@%%gpuq_p ret;\n",
+                                "\tmov.u64 %%gpuq_fence_o, %.*s;\n"
+                                "\tcvta.global.u64 %%gpuq_fence_o, %%gpuq_fence_o;\n"
+                                "\tsetp.eq.u64 %%gpuq_fence_p, %%gpuq_fence_o, "
+                                "%%gpuq_fence_a;\n\t@%%gpuq_fence_p ret;\n",
                                 (int)variable->name.n, variable->name.s);
         }
-        fputs("\tmov.u32 %gpuq_r, 0;\n\tret;\n}\n", out);
+        fputs("\tmov.u32 %gpuq_fence_r, 0;\n\tret;\n}\n", out);
 }
 
 /* The arguments are on the thread's stack, or there are none. */
 static const char vprintf_body[] =
         ".func (.param .b32 gpuq_fence_r) gpuq_fence_vprintf(.param .b64 gpuq_fence_0, "
         ".param .b64 gpuq_fence_1)\n{\n"
-        "\t.reg .pred %gpuq_p, %gpuq_q;\n\t.reg .b32 %gpuq_x;\n\t.reg .b64 %gpuq_f, %gpuq_a;\n"
-        "\tld.param.b64 %gpuq_f, [gpuq_fence_0];\n\tld.param.b64 %gpuq_a, [gpuq_fence_1];\n"
-        "\tcall (%gpuq_x), gpuq_fence_format, (%gpuq_f);\n"
-        "\tsetp.eq.u64 %gpuq_p, %gpuq_a, 0;\n"
-        "\tisspacep.local %gpuq_q, %gpuq_a;\n"
-        "\tor.pred %gpuq_p, %gpuq_p, %gpuq_q;\n"
-        "\tsetp.ne.and.u32 %gpuq_p, %gpuq_x, 0, %gpuq_p;\n"
-        "\tmov.u32 %gpuq_x, -1;\n"
-        "\t@!%gpuq_p bra gpuq_fence_end;\n"
-        "\t{\n\t.param .b64 gpuq_fence_f;\n\tst.param.b64 [gpuq_fence_f], %gpuq_f;\n"
-        "\t.param .b64 gpuq_fence_a;\n\tst.param.b64 [gpuq_fence_a], %gpuq_a;\n"
+        "\t.reg .pred %gpuq_fence_p, %gpuq_fence_q;\n\t.reg .b32 %gpuq_fence_x;\n\t.reg .b64 "
+        "%gpuq_fence_f, %gpuq_fence_a;\n"
+        "\tld.param.b64 %gpuq_fence_f, [gpuq_fence_0];\n\tld.param.b64 %gpuq_fence_a, "
+        "[gpuq_fence_1];\n"
+        "\tcall (%gpuq_fence_x), gpuq_fence_format, (%gpuq_fence_f);\n"
+        "\tsetp.eq.u64 %gpuq_fence_p, %gpuq_fence_a, 0;\n"
+        "\tisspacep.local %gpuq_fence_q, %gpuq_fence_a;\n"
+        "\tor.pred %gpuq_fence_p, %gpuq_fence_p, %gpuq_fence_q;\n"
+        "\tsetp.ne.and.u32 %gpuq_fence_p, %gpuq_fence_x, 0, %gpuq_fence_p;\n"
+        "\tmov.u32 %gpuq_fence_x, -1;\n"
+        "\t@!%gpuq_fence_p bra gpuq_fence_end;\n"
+        "\t{\n\t.param .b64 gpuq_fence_f;\n\tst.param.b64 [gpuq_fence_f], %gpuq_fence_f;\n"
+        "\t.param .b64 gpuq_fence_a;\n\tst.param.b64 [gpuq_fence_a], %gpuq_fence_a;\n"
         "\t.param .b32 gpuq_fence_n;\n"
         "\tcall.uni (gpuq_fence_n), vprintf, (gpuq_fence_f, gpuq_fence_a);\n"
-        "\tld.param.b32 %gpuq_x, [gpuq_fence_n];\n\t}\n"
+        "\tld.param.b32 %gpuq_fence_x, [gpuq_fence_n];\n\t}\n"
         "gpuq_fence_end:\n"
-        "\tst.param.b32 [gpuq_fence_r], %gpuq_x;\n\tret;\n}\n";
+        "\tst.param.b32 [gpuq_fence_r], %gpuq_fence_x;\n\tret;\n}\n";
 
 static const char vprintf_head[] =
         ".func (.param .b32 gpuq_fence_r) gpuq_fence_vprintf(.param .b64 gpuq_fence_0, "
@@ -159,21 +179,23 @@ static const char vprintf_head[] =
 static const char assert_body[] =
         ".func gpuq_fence_assertfail(.param .b64 gpuq_fence_0, .param .b64 gpuq_fence_1, "
         ".param .b32 gpuq_fence_2, .param .b64 gpuq_fence_3, .param .b64 gpuq_fence_4)\n{\n"
-        "\t.reg .pred %gpuq_p;\n\t.reg .b32 %gpuq_x, %gpuq_line;\n"
-        "\t.reg .b64 %gpuq_0, %gpuq_1, %gpuq_3;\n"
-        "\tld.param.b64 %gpuq_0, [gpuq_fence_0];\n\tld.param.b64 %gpuq_1, [gpuq_fence_1];\n"
-        "\tld.param.b32 %gpuq_line, [gpuq_fence_2];\n\tld.param.b64 %gpuq_3, [gpuq_fence_3];\n"
-        "\tcall (%gpuq_x), gpuq_fence_string, (%gpuq_0);\n"
-        "\tsetp.eq.u32 %gpuq_p, %gpuq_x, 0;\n"
-        "\tcall (%gpuq_x), gpuq_fence_string, (%gpuq_1);\n"
-        "\tsetp.eq.or.u32 %gpuq_p, %gpuq_x, 0, %gpuq_p;\n"
-        "\tcall (%gpuq_x), gpuq_fence_string, (%gpuq_3);\n"
-        "\tsetp.eq.or.u32 %gpuq_p, %gpuq_x, 0, %gpuq_p;\n"
-        "\t@%gpuq_p trap;\n"
-        "\t{\n\t.param .b64 gpuq_fence_a;\n\tst.param.b64 [gpuq_fence_a], %gpuq_0;\n"
-        "\t.param .b64 gpuq_fence_b;\n\tst.param.b64 [gpuq_fence_b], %gpuq_1;\n"
-        "\t.param .b32 gpuq_fence_c;\n\tst.param.b32 [gpuq_fence_c], %gpuq_line;\n"
-        "\t.param .b64 gpuq_fence_d;\n\tst.param.b64 [gpuq_fence_d], %gpuq_3;\n"
+        "\t.reg .pred %gpuq_fence_p;\n\t.reg .b32 %gpuq_fence_x, %gpuq_fence_line;\n"
+        "\t.reg .b64 %gpuq_fence_0, %gpuq_fence_1, %gpuq_fence_3;\n"
+        "\tld.param.b64 %gpuq_fence_0, [gpuq_fence_0];\n\tld.param.b64 %gpuq_fence_1, "
+        "[gpuq_fence_1];\n"
+        "\tld.param.b32 %gpuq_fence_line, [gpuq_fence_2];\n\tld.param.b64 %gpuq_fence_3, "
+        "[gpuq_fence_3];\n"
+        "\tcall (%gpuq_fence_x), gpuq_fence_string, (%gpuq_fence_0);\n"
+        "\tsetp.eq.u32 %gpuq_fence_p, %gpuq_fence_x, 0;\n"
+        "\tcall (%gpuq_fence_x), gpuq_fence_string, (%gpuq_fence_1);\n"
+        "\tsetp.eq.or.u32 %gpuq_fence_p, %gpuq_fence_x, 0, %gpuq_fence_p;\n"
+        "\tcall (%gpuq_fence_x), gpuq_fence_string, (%gpuq_fence_3);\n"
+        "\tsetp.eq.or.u32 %gpuq_fence_p, %gpuq_fence_x, 0, %gpuq_fence_p;\n"
+        "\t@%gpuq_fence_p trap;\n"
+        "\t{\n\t.param .b64 gpuq_fence_a;\n\tst.param.b64 [gpuq_fence_a], %gpuq_fence_0;\n"
+        "\t.param .b64 gpuq_fence_b;\n\tst.param.b64 [gpuq_fence_b], %gpuq_fence_1;\n"
+        "\t.param .b32 gpuq_fence_c;\n\tst.param.b32 [gpuq_fence_c], %gpuq_fence_line;\n"
+        "\t.param .b64 gpuq_fence_d;\n\tst.param.b64 [gpuq_fence_d], %gpuq_fence_3;\n"
         "\t.param .b64 gpuq_fence_e;\n\tst.param.b64 [gpuq_fence_e], 1;\n"
         "\tcall.uni __assertfail, (gpuq_fence_a, gpuq_fence_b, gpuq_fence_c, gpuq_fence_d, "
         "gpuq_fence_e);\n\t}\n"
@@ -192,8 +214,8 @@ static bool has_function(const FenceText *fence, const char *name) {
 
 void fence_functions_declare(const FenceText *fence, FILE *out) {
         if (fence->has_variables)
-                fputs(".func (.reg .b32 %gpuq_r) gpuq_fence_own(.reg .b64 %gpuq_a, "
-                      ".reg .b32 %gpuq_n, .reg .b32 %gpuq_w);\n",
+                fputs(".func (.reg .b32 %gpuq_fence_r) gpuq_fence_own(.reg .b64 %gpuq_fence_a, "
+                      ".reg .b32 %gpuq_fence_n, .reg .b32 %gpuq_fence_w);\n",
                       out);
         if (has_function(fence, "vprintf"))
                 fputs(vprintf_head, out);

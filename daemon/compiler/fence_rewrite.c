@@ -52,14 +52,6 @@ FILE *fence_edit(FenceText *fence, const char *at, size_t n_removed) {
         return fence->words;
 }
 
-const char *fence_begin_of(const FenceText *fence, const PtxInstruction *in) {
-        const char *s = in->is_guarded ? in->guard.text.s : in->opcode.s;
-
-        while (in->is_guarded && s > fence->text.s && *s != '@')
-                s--;
-        return s;
-}
-
 const char *fence_end_of(const FenceText *fence, const PtxInstruction *in) {
         PtxTokens tokens = {in->opcode.s, fence->text.s + fence->text.n};
         PtxToken token;
@@ -217,18 +209,56 @@ static const PtxOperand *target_of(const PtxInstruction *in) {
         return i < in->n_operands ? &in->operands[i] : NULL;
 }
 
+static const struct {
+        const char *name;
+        size_t at; /* of the parameter */
+} words[] = {
+        {"b0", offsetof(Fence, ranges[0].begin)},
+        {"n0", offsetof(Fence, ranges[0].n_bytes)},
+        {"b1", offsetof(Fence, ranges[1].begin)},
+        {"n1", offsetof(Fence, ranges[1].n_bytes)},
+        {"f", offsetof(Fence, flag)},
+};
+
+static void print_word(FILE *out, size_t i) {
+        fprintf(out, "\tld.param.b64 %%gpuq_fence_%s, [gpuq_fence+%zu];\n", words[i].name,
+                words[i].at);
+}
+
+void fence_print_word(const FenceText *fence, FILE *out, const char *name) {
+        for (size_t i = 0; fence->is_entry && i < ARRAY_SIZE(words); i++)
+                if (strcmp(words[i].name, name) == 0)
+                        print_word(out, i);
+}
+
+void fence_print_bounds(const FenceText *fence, FILE *out) {
+        for (size_t i = 0; fence->is_entry && i < (fence->is_second ? 2 : 4); i++)
+                print_word(out, i);
+}
+
+static void tell(FenceText *fence, const char *at) {
+        FILE *out = fence_edit(fence, at, 0);
+
+        fputc('\n', out);
+        fence_print_word(fence, out, "f");
+        fputs("\t@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\t", out);
+}
+
+/* What is called may end the thread, so what was outside is told before. */
 static void pass_fence(FenceText *fence, const PtxInstruction *in, const PtxOperand *target) {
         PtxTokens tokens = {target->text.s + target->text.n, fence->text.s + fence->text.n};
-        FILE *out = fence_edit(fence, fence_begin_of(fence, in), 0);
         PtxToken comma;
+        FILE *out;
 
+        tell(fence, in->begin);
+        out = fence_edit(fence, in->begin, 0);
         fputs("\n\t{\n\t.param .align 8 .b8 gpuq_fence_c[40];\n", out);
-        fputs("\tst.param.b64 [gpuq_fence_c], %gpuq_fence_b0;\n"
-              "\tst.param.b64 [gpuq_fence_c+8], %gpuq_fence_n0;\n"
-              "\tst.param.b64 [gpuq_fence_c+16], %gpuq_fence_b1;\n"
-              "\tst.param.b64 [gpuq_fence_c+24], %gpuq_fence_n1;\n"
-              "\tst.param.b64 [gpuq_fence_c+32], %gpuq_fence_f;\n\t",
-              out);
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+                fence_print_word(fence, out, words[i].name);
+                fprintf(out, "\tst.param.b64 [gpuq_fence_c+%zu], %%gpuq_fence_%s;\n", words[i].at,
+                        words[i].name);
+        }
+        fputc('\t', out);
         comma = ptx_tokens_peek(&tokens);
         if (ptx_token_is(comma, ",")) {
                 (void)ptx_tokens_next(&tokens);
@@ -282,7 +312,7 @@ static bool is_in_operands(const PtxModule *module, uint32_t index) {
 
 /* A thread that would go elsewhere, into code without fences, ends. */
 static void call_by_pointer(FenceText *fence, const PtxInstruction *in, const PtxOperand *target) {
-        FILE *out = fence_edit(fence, fence_begin_of(fence, in), 0);
+        FILE *out = fence_edit(fence, in->begin, 0);
         size_t n = 0;
 
         if (fence->module->n_functions > TARGETS_MAX) {
@@ -311,7 +341,7 @@ static void call_by_pointer(FenceText *fence, const PtxInstruction *in, const Pt
                         "\t%s.pred %%gpuq_fence_g, %.*s;\n"
                         "\tor.pred %%gpuq_fence_p, %%gpuq_fence_p, %%gpuq_fence_g;\n",
                         in->guard.negated ? "mov" : "not", (int)in->guard.text.n, in->guard.text.s);
-        fence_print_exit(out, "%gpuq_fence_p");
+        fence_print_exit(fence, out, "%gpuq_fence_p");
         pass_fence(fence, in, target);
 }
 
@@ -342,15 +372,10 @@ static void fence_branch(FenceText *fence, const PtxFunction *function, const Pt
                              in->line);
                 return;
         }
-        out = fence_edit(fence, fence_begin_of(fence, in), 0);
+        out = fence_edit(fence, in->begin, 0);
         fprintf(out, "\n\tmin.u32 %%gpuq_fence_x, %.*s, %zu;\n\t", (int)index->text.n,
                 index->text.s, function->labels[in->operands[1].index].list.n_elements - 1);
         fputs("%gpuq_fence_x", fence_edit(fence, index->text.s, index->text.n));
-}
-
-static void tell(FenceText *fence, const PtxInstruction *in) {
-        fputs("@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\t",
-              fence_edit(fence, fence_begin_of(fence, in), 0));
 }
 
 static void fence_instruction(FenceText *fence, const PtxFunction *function,
@@ -360,7 +385,7 @@ static void fence_instruction(FenceText *fence, const PtxFunction *function,
         else if (opcode_is(in, "brx"))
                 fence_branch(fence, function, in);
         else if (opcode_is(in, "ret") || opcode_is(in, "exit"))
-                tell(fence, in);
+                tell(fence, in->begin);
         else
                 fence_access(fence, function, in);
 }
@@ -376,6 +401,7 @@ static bool needs_fence(FenceText *fence, const PtxFunction *function) {
         return false;
 }
 
+/* Before any label: a branch back must not forget what was outside. */
 static void begin_function(FenceText *fence, const PtxFunction *function) {
         FILE *out = fence_edit(fence, function->body, 0);
 
@@ -384,22 +410,19 @@ static void begin_function(FenceText *fence, const PtxFunction *function) {
               "%gpuq_fence_b0, %gpuq_fence_b1, %gpuq_fence_n0, %gpuq_fence_n1;\n"
               "\t.reg .b32 %gpuq_fence_x, %gpuq_fence_y, %gpuq_fence_w;\n",
               out);
-        out = fence_edit(fence, fence_begin_of(fence, &function->instructions[0]), 0);
-        fputs("\n\tld.param.b64 %gpuq_fence_b0, [gpuq_fence];\n"
-              "\tld.param.b64 %gpuq_fence_n0, [gpuq_fence+8];\n"
-              "\tld.param.b64 %gpuq_fence_b1, [gpuq_fence+16];\n"
-              "\tld.param.b64 %gpuq_fence_n1, [gpuq_fence+24];\n"
-              "\tld.param.b64 %gpuq_fence_f, [gpuq_fence+32];\n"
-              "\tsetp.eq.u64 %gpuq_fence_ok, %gpuq_fence_f, %gpuq_fence_f;\n\t",
-              out);
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                print_word(out, i);
+        fputs("\tsetp.eq.u64 %gpuq_fence_ok, %gpuq_fence_f, %gpuq_fence_f;\n", out);
 }
 
 static void fence_function(FenceText *fence, const PtxFunction *function) {
         if (function->n_instructions == 0 || !needs_fence(fence, function))
                 return;
+        fence->is_entry = function->is_entry;
         begin_function(fence, function);
         for (size_t i = 0; i < function->n_instructions && !fence->r; i++)
                 fence_instruction(fence, function, &function->instructions[i]);
+        tell(fence, function->end);
 }
 
 /* ---- the module -------------------------------------------------------------------------------------- */
@@ -448,12 +471,45 @@ static void look_at_variables(FenceText *fence) {
                              VARIABLES_MAX);
 }
 
+/* The words that the blocks of a cooperative launch meet by; where they are is in two registers. */
+static bool is_of_grid_words(const PtxOperand *operand) {
+        if (operand->kind == PTX_SPECIAL &&
+            (ptx_token_is(operand->text, "%envreg1") || ptx_token_is(operand->text, "%envreg2")))
+                return true;
+        for (size_t i = 0; i < operand->n_elements; i++)
+                if (is_of_grid_words(&operand->elements[i]))
+                        return true;
+        return false;
+}
+
+/* The thread's stack is where the assembler may keep the fence's bounds. */
+static bool moves_stack(const PtxInstruction *in) {
+        return opcode_is(in, "alloca") || opcode_is(in, "stacksave") ||
+               opcode_is(in, "stackrestore");
+}
+
+static void look_at_instruction(FenceText *fence, const PtxInstruction *in) {
+        if (moves_stack(in))
+                fence_refuse(fence, "line %u: %.*s cannot be fenced", in->line,
+                             (int)MIN(in->opcode.n, 80), in->opcode.s);
+        for (size_t i = 0; i < in->n_operands; i++)
+                fence->has_grid_words |= is_of_grid_words(&in->operands[i]);
+}
+
+static void look_at_instructions(FenceText *fence) {
+        for (size_t i = 0; i < fence->module->n_functions; i++)
+                for (size_t k = 0; k < fence->module->functions[i].n_instructions; k++)
+                        look_at_instruction(fence, &fence->module->functions[i].instructions[k]);
+        fence->has_variables |= fence->has_grid_words;
+}
+
 static void look_at_module(FenceText *fence) {
         if (ptx_token_has(fence->text, FENCE_NAME))
                 fence_refuse(fence, "names of a fenced module must not contain " FENCE_NAME);
-        fence->has_variables |= ptx_token_has(fence->text, "%envreg");
         fence_check_letters(fence);
+        fence_check_names(fence);
         look_at_variables(fence);
+        look_at_instructions(fence);
 }
 
 static void rewrite(FenceText *fence) {

@@ -29,8 +29,10 @@ typedef struct FenceText {
         size_t n_edits;
         PtxToken *parts; /* of the text, to be written with their edits, one after the other */
         size_t n_parts;
-        bool is_second;     /* only the first range counts (FENCE_SUFFIX) */
-        bool has_variables; /* accesses may be of the module's own variables */
+        bool is_second;      /* only the first range counts (FENCE_SUFFIX) */
+        bool has_variables;  /* accesses may be of the module's own variables, or of those words: */
+        bool has_grid_words; /* its instructions read where the words of a cooperative launch are */
+        bool is_entry;       /* the function is one: its bounds are read anew before each use */
         int r;
         char *error;
 } FenceText;
@@ -41,18 +43,27 @@ void fence_refuse(FenceText *fence, const char *format, ...) _printf_(2, 3);
 FILE *fence_edit(FenceText *fence, const char *at, size_t n_removed);
 /** fence_end_of() - behind the semicolon of an instruction. */
 const char *fence_end_of(const FenceText *fence, const PtxInstruction *in);
-/** fence_begin_of() - the instruction with its guard. */
-const char *fence_begin_of(const FenceText *fence, const PtxInstruction *in);
 
 /** fence_check_letters() - refuse text that an assembler may divide into words in another way than the reader. */
 void fence_check_letters(FenceText *fence);
+/** fence_check_names() - refuse names that an assembler may find in another place than the reader. */
+void fence_check_names(FenceText *fence);
 
 /** fence_is_access() - whether fence_access() compares an address. */
 bool fence_is_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
 /** fence_access() - put an instruction that accesses memory within the fence. */
 void fence_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
+/**
+ * fence_print_word() - in an entry, read a word of its fence anew: "b0", say
+ *
+ * The assembler may keep a register on the thread's stack, which the kernel can overwrite, but no store reaches an
+ * entry's parameters.
+ */
+void fence_print_word(const FenceText *fence, FILE *out, const char *name);
+/** fence_print_bounds() - likewise, of all ranges that count. */
+void fence_print_bounds(const FenceText *fence, FILE *out);
 /** fence_print_exit() - end the thread unless @predicate, and tell. */
-void fence_print_exit(FILE *out, const char *predicate);
+void fence_print_exit(const FenceText *fence, FILE *out, const char *predicate);
 
 /**
  * fence_may_access() - whether kernels may do that with a variable of the module

@@ -85,7 +85,7 @@ extern const char *const config_kinds[_CONFIG_KIND_N];
 
 typedef struct ConfigIsolation {
         bool shared; /* all users share the workers */
-        bool fence;  /* if so, kernels reach their own job's memory only: see config_is_fenced() */
+        bool fence;  /* if so, kernels reach their own user's memory only: see config_is_fenced() */
 } ConfigIsolation;
 
 /* Memory by which clients send messages, or have their workers take prepared jobs. */

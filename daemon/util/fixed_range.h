@@ -17,8 +17,9 @@
 #define FIXED_RANGE_BYTES (UINT64_C(68) << 40)
 
 /*
- * With fence = yes the range consists of regions, each of one user at a time. Their addresses are odd
- * multiples of half a place, so that they differ from those of gpuqds without a fence.
+ * With fence = yes the range consists of regions, each of one person (a user with its subordinate uids)
+ * at a time. Their addresses are odd multiples of half a place, so that they differ from those of gpuqds
+ * without a fence.
  */
 #define FIXED_REGION_BYTES (UINT64_C(1) << 40)
 #define FIXED_REGION_PLACE (UINT64_C(8) << 20)

@@ -14,7 +14,7 @@ void fences_init(Fences *fences, const Context *context) {
 
 /* ---- arenas -------------------------------------------------------------------------------- */
 
-/* From the first to the last: between them are only arenas of the same user. */
+/* From the first to the last: between them are only arenas of the same person. */
 static FenceRange arenas_range(const Job *job) {
         uint64_t begin = UINT64_MAX, end = 0;
 

@@ -6,8 +6,9 @@
  * Fences
  *
  * What jobs with kernels of fenced images (compiler/fence.h) may reach: the range from the first to the
- * last of their device arenas, which are all of one user's addresses (util/fixed_range.h), and their
- * scratch. Kernels tell of accesses outside in a word of pinned host memory, one for each job in flight.
+ * last of their device arenas, which are all of one person's addresses (util/fixed_range.h), so that other arenas
+ * of the same person may be between them, and their scratch. Kernels tell of accesses outside in a word of
+ * pinned host memory, one for each job in flight.
  */
 
 #include "worker/job.h"

@@ -351,7 +351,7 @@ static void job_find_kind(Job *job) {
         job->kind.shared_bytes = launch->shared_bytes;
 }
 
-/* The range of a fence is from the first to the last: only arenas of this user may be between them. */
+/* The range of a fence is from the first to the last: only arenas of this person may be between them. */
 static const Arena *job_first_device_arena(const Job *job) {
         for (size_t i = 0; i < job->n_buffers; ++i)
                 if (job->buffers[i].in_device)
@@ -371,9 +371,11 @@ static int job_check_regions(Job *job) {
                         return failure_set(
                                 &job->failure, GPUQ__V1__CODE__E_MEMORY,
                                 "the job's device memory is not in one range of addresses, as "
-                                "fence = yes needs: it is older than this setting, or more than "
-                                "%llu GiB; free it and allocate it again",
-                                (unsigned long long)(FIXED_REGION_BYTES >> 30));
+                                "fence = yes needs: it is older than this setting, more than "
+                                "%llu GiB, or from when all %llu ranges were in use; free it and "
+                                "allocate it again",
+                                (unsigned long long)(FIXED_REGION_BYTES >> 30),
+                                (unsigned long long)FIXED_REGIONS);
         }
         return 0;
 }

@@ -236,16 +236,85 @@ def test_no_store_changes_anothers_data(fenced, alice, bob, secret, way):
     assert fenced.workers() == workers
 
 
+SILENT = """.version 7.0
+.target sm_70
+.address_size 64
+.func ends()
+{
+exit;
+}
+.visible .global .u32 turns;
+.visible .entry branches_back(.param .u64 at)
+{
+.reg .pred %q; .reg .b32 %r; .reg .b64 %rd;
+again:
+atom.global.add.u32 %r, [turns], 1;
+setp.ne.u32 %q, %r, 0;
+@%q ret;
+ld.param.u64 %rd, [at];
+st.global.u32 [%rd], 1;
+bra again;
+}
+.visible .entry has_no_ret(.param .u64 at)
+{
+.reg .b64 %rd;
+ld.param.u64 %rd, [at];
+st.global.u32 [%rd], 1;
+}
+.visible .entry calls_what_ends(.param .u64 at)
+{
+.reg .b64 %rd;
+ld.param.u64 %rd, [at];
+st.global.u32 [%rd], 1;
+call ends, ();
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("kernel", ["branches_back", "has_no_ret", "calls_what_ends"])
+def test_no_kernel_keeps_silent_about_an_access_outside(alice, bob, secret, kernel):
+    module = alice.load(SILENT, format=pb.PTX, name="silent.ptx")
+    completion = alice.run(Job().launch(module, kernel, [u64(secret[1])]))
+    assert_failed(completion, pb.E_FAULT, "outside of the job's", "fence = yes")
+    assert from_device(bob, secret[0], 64) == [SECRET] * 64
+
+
+NAMED = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .global .b8 %gpuq_a[1024];
+.visible .entry k(.param .u64 at)
+{
+.reg .b64 %rd;
+ld.param.u64 %rd, [at];
+st.global.u32 [%rd], 1;
+ret;
+}
+"""
+
+
+def test_no_name_of_a_module_takes_the_place_of_one_of_the_fence(alice, bob, secret):
+    completion = alice.run(Job().launch(alice.load(NAMED, format=pb.PTX), "k", [u64(secret[1])]))
+    assert_failed(completion, pb.E_FAULT, "outside of the job's", "fence = yes")
+    assert from_device(bob, secret[0], 64) == [SECRET] * 64
+
+
 @pytest.mark.parametrize("step", [4, 64, 4096, 1 << 20, 1 << 30, -4, -4096, -(1 << 20), -(1 << 30)])
 def test_a_scan_of_addresses_finds_nothing_and_faults_nowhere(fenced, alice, bob, secret, step):
     workers = fenced.workers()
     module, n = alice.load(REACH), 4096
     own = on_device(alice, numpy.arange(64, dtype=numpy.uint32))
     out = alice.device_arena(4 * n)
-    for begin in (where(alice, module, own), secret[1], where(alice, module, out), 0):
+    inside = where(alice, module, out)
+    for begin in (where(alice, module, own), secret[1], inside, 0):
         job = Job().launch(module, "scan", [u64(begin % (1 << 64)), u64(step % (1 << 64)), InOut(out), i32(n)],
                            grid=n // 256, block=256)
-        alice.run(job)
+        completion = alice.run(job)
+        if begin == inside and step == 4:
+            assert completion.state == pb.DONE, completion
+        elif begin != inside or not 0 < step < 4096:  # the memory of `out` may be larger
+            assert_failed(completion, pb.E_FAULT, "outside of the job's", "fence = yes")
         assert SECRET not in from_device(alice, out, n)
     assert from_device(bob, secret[0], 64) == [SECRET] * 64
     assert fenced.workers() == workers
@@ -260,7 +329,9 @@ def test_staged_memory_of_jobs_beside_each_other_is_apart(alice, bob):
     out = alice.arena(4 * n)
     seen = []
     for begin in range(-8, 9):
-        alice.run(Job().launch(module, "scan", [u64(0), u64(4), InOut(out), i32(n)], grid=n // 256, block=256))
+        completion = alice.run(Job().launch(module, "scan", [u64(0), u64(4), InOut(out), i32(n)], grid=n // 256,
+                                            block=256))
+        assert_failed(completion, pb.E_FAULT, "outside of the job's", "fence = yes")
         own = where(alice, module, out)
         alice.run(Job().launch(module, "scan", [u64(own + 4 * n * begin), u64(4), InOut(out), i32(n)], grid=n // 256,
                                block=256))

@@ -86,7 +86,8 @@ typedef struct PtxOperand {
 } PtxOperand;
 
 typedef struct PtxInstruction {
-        PtxToken opcode; /* with its types and modifiers, as written */
+        const char *begin; /* its "@", or its opcode */
+        PtxToken opcode;   /* with its types and modifiers, as written */
         uint32_t line;
         uint32_t scope;
         uint32_t file, file_line; /* of the source, from .loc; 0: not known */
@@ -150,9 +151,17 @@ typedef struct PtxFunction {
         PtxLabel *labels;
         size_t n_labels;
         const char *body;     /* behind its "{" */
+        const char *end;      /* its "}" */
         uint32_t max_threads; /* of a block, by .maxntid or .reqntid; 0: any number */
         uint32_t block[3];    /* by .reqntid; zeros: any */
 } PtxFunction;
+
+/* A name that is declared within a function. */
+typedef struct PtxLocal {
+        PtxToken name;
+        uint32_t line;
+        bool is_range; /* of registers: the name with a number behind it */
+} PtxLocal;
 
 /* A file that .loc names. */
 typedef struct PtxFile {
@@ -168,6 +177,8 @@ typedef struct PtxModule {
         size_t n_functions;
         PtxVariable *variables; /* of all functions too, parameters included */
         size_t n_variables;
+        PtxLocal *locals; /* of all functions: registers, labels, parameters and variables */
+        size_t n_locals;
         PtxFile *files;
         size_t n_files;
 } PtxModule;

@@ -113,6 +113,7 @@ static void skip_statement(Reader *reader) {
 static void read_labelled(Reader *reader, PtxToken text) {
         PtxOperand list = {.kind = PTX_LIST};
 
+        reader_note_local(reader, text, false);
         if (reader_accept(reader, ".branchtargets")) {
                 reader_operands(reader, &list, ";");
                 add_label(reader, text, &list);
@@ -237,6 +238,7 @@ static void read_guard(Reader *reader, PtxInstruction *instruction) {
 
 static void read_instruction(Reader *reader, PtxToken token) {
         PtxInstruction instruction = {
+                .begin = token.s,
                 .scope = reader->scope,
                 .file = reader->file,
                 .file_line = reader->file_line,
@@ -297,8 +299,10 @@ void reader_body(Reader *reader) {
                         reader_fail(reader, "the text ends within a function");
                         return;
                 }
-                if (ptx_token_is(token, "}") && depth == 0)
+                if (ptx_token_is(token, "}") && depth == 0) {
+                        reader_function(reader)->end = token.s;
                         break;
+                }
                 if (ptx_token_is(token, "{")) {
                         open_scope(reader);
                         depth++;

@@ -227,6 +227,19 @@ static bool check_new(Reader *reader, PtxToken name) {
         return false;
 }
 
+void reader_note_local(Reader *reader, PtxToken name, bool is_range) {
+        PtxModule *module = reader->module;
+
+        if (!reader->in_function ||
+            !reader_grow(reader, &module->locals, module->n_locals, sizeof(*module->locals)))
+                return;
+        module->locals[module->n_locals++] = (PtxLocal){
+                .name = name,
+                .line = reader->line,
+                .is_range = is_range,
+        };
+}
+
 /* Return: its index. */
 static uint32_t add_variable(Reader *reader, const PtxVariable *variable) {
         PtxModule *module = reader->module;
@@ -234,6 +247,7 @@ static uint32_t add_variable(Reader *reader, const PtxVariable *variable) {
 
         if (module->n_variables == VARIABLES_MAX)
                 reader_fail(reader, "too many variables");
+        reader_note_local(reader, variable->name, false);
         if (!reader_grow(reader, &module->variables, module->n_variables,
                          sizeof(*module->variables)))
                 return 0;
@@ -307,6 +321,7 @@ static PtxOperand name_register(Reader *reader, PtxToken text, PtxType type) {
 
         if (reader->r || !check_new(reader, text))
                 return operand;
+        reader_note_local(reader, text, false);
         operand.index = reader_add_register(reader, text, type);
         name = names_add(reader->names, text, NAME_REGISTER, NULL);
         if (!reader_fail_memory(reader, name))
@@ -325,6 +340,7 @@ static void read_register(Reader *reader, PtxType type) {
         }
 
         /* Its registers are added when they are used: a range may be far larger than needed. */
+        reader_note_local(reader, text, true);
         name = reader->r ? NULL : names_add(reader->names, text, NAME_RANGE, NULL);
         if (reader_fail_memory(reader, name))
                 return;

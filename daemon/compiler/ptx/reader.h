@@ -61,6 +61,9 @@ void reader_registers(Reader *reader);
 /** reader_add_register() - Return: its index. */
 uint32_t reader_add_register(Reader *reader, PtxToken name, PtxType type);
 
+/** reader_note_local() - a name that is declared now; only those within functions are noted. */
+void reader_note_local(Reader *reader, PtxToken name, bool is_range);
+
 /** reader_body() - behind "{", up to the function's "}", which is read. */
 void reader_body(Reader *reader);
 

@@ -77,17 +77,36 @@ static int arena_charge(Arena *arena) {
 
 /* ---- addresses ---------------------------------------------------------------------------- */
 
-/* They may be of either kind, as a restart may have changed that. */
-static void arena_take_address(Arena *arena) {
+/* Regions are a person's: subordinate uids are too many for one each. */
+static uint32_t arena_owner(const Arena *arena) {
+        return (uint32_t)arena->user->person->uid;
+}
+
+/* They may be of either kind, as a restart may have changed that. Return: 0 or ARENA_E_ADDRESSES. */
+static int arena_take_address(Arena *arena) {
         Engine *engine = arena->engine;
 
         if (config_is_fenced(engine->config)) {
                 arena->address =
-                        regions_take(&engine->arenas.regions, arena->size, arena->user->uid);
-                return;
+                        regions_take(&engine->arenas.regions, arena->size, arena_owner(arena));
+                return arena->address ? 0 : ARENA_E_ADDRESSES;
         }
         arena->address = addresses_take(&engine->arenas.addresses, arena->size);
         regions_block(&engine->arenas.regions, arena->address, 1);
+        return 0;
+}
+
+static Failure *arena_addresses_failure(const Arena *arena) {
+        if (regions_has_one(&arena->engine->arenas.regions, arena_owner(arena)))
+                return failure_new(FAILURE_MEMORY,
+                                   "with fence = yes, as gpuqd is configured, %s has at most %llu "
+                                   "GiB of addresses for device memory, and they are in use",
+                                   arena->user->person->name,
+                                   (unsigned long long)(FIXED_REGION_BYTES >> 30));
+        return failure_new(FAILURE_MEMORY,
+                           "with fence = yes, as gpuqd is configured, at most %llu users have "
+                           "device memory, and as many have: try again when one has freed its own",
+                           (unsigned long long)FIXED_REGIONS);
 }
 
 static void arena_claim_address(Arena *arena) {
@@ -95,7 +114,7 @@ static void arena_claim_address(Arena *arena) {
 
         if (fixed_region_is(arena->address))
                 regions_claim(&engine->arenas.regions, arena->address, arena->size,
-                              arena->user->uid);
+                              arena_owner(arena));
         else
                 regions_block(&engine->arenas.regions, arena->address, 1);
         addresses_claim(&engine->arenas.addresses, arena->address);
@@ -313,12 +332,19 @@ int arena_ask(Arena *arena, Executor *executor) {
 
         if (arena->asked_worker == executor->id)
                 return 0;
-        if (!arena->address)
-                arena_take_address(arena);
+        r = arena->address ? 0 : arena_take_address(arena);
+        if (r)
+                return r;
         r = executor->engine->executor_ops->push_arena(executor, arena, true);
         if (r == 0)
                 arena->asked_worker = executor->id;
         return r;
+}
+
+Failure *arena_ask_failure(const Arena *arena, int r) {
+        if (r == ARENA_E_ADDRESSES)
+                return arena_addresses_failure(arena);
+        return failure_new(FAILURE_MEMORY, "gpuqd has no memory to request the arena");
 }
 
 int arena_made(Arena *arena, Executor *executor, uint64_t address, int fd) {

@@ -51,6 +51,7 @@ struct Mapping {
 enum {
         _ARENA_E_SUCCESS,
         ARENA_E_QUOTA,
+        ARENA_E_ADDRESSES, /* with fence = yes: its person has no more */
 };
 
 struct Arena {
@@ -115,8 +116,14 @@ DEFINE_CLEANUP(Arena, arena_unref)
 void arena_adopt_fd(Arena *arena, int fd);
 /** arena_give() - let the executor use it; the executor is told at most once. Return: 0, or -ENOMEM. */
 int arena_give(Arena *arena, Executor *executor);
-/** arena_ask() - have the executor create it, unless it was asked already. Return: 0, or -ENOMEM. */
+/**
+ * arena_ask() - have the executor create it, unless it was asked already
+ *
+ * Return: 0, ARENA_E_ADDRESSES, or -ENOMEM.
+ */
 int arena_ask(Arena *arena, Executor *executor);
+/** arena_ask_failure() - why arena_ask() returned @r. */
+Failure *arena_ask_failure(const Arena *arena, int r);
 /**
  * arena_made() - the executor created it, @fd is consumed: tell its maker
  * @address: where the executor mapped it

@@ -20,12 +20,13 @@
 
 static void provision_serve_arenas(Slot *slot) {
         Arena *arena, *next;
+        int r;
 
         TAILQ_FOREACH_SAFE (arena, &slot->making, slot_link, next) {
-                if (arena_ask(arena, slot->executor) == 0)
+                r = arena_ask(arena, slot->executor);
+                if (r == 0)
                         continue;
-                arena_failed(arena, failure_new(FAILURE_MEMORY,
-                                                "gpuqd has no memory to request the arena"));
+                arena_failed(arena, arena_ask_failure(arena, r));
                 slot_forget_arena(slot, arena);
         }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "regions.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #define REGION_GUARD (FIXED_REGION_PLACE / 2) /* at least, on both sides */
@@ -42,31 +41,34 @@ static unsigned region_find(const Region *region, unsigned from, unsigned n) {
         return REGIONS_PLACES;
 }
 
-/* Its user's own, else one that nobody has. */
-static Region *regions_of(Regions *regions, uint32_t owner) {
-        Region *unused = NULL;
+/* Its owner's own, else one that nobody has. Return: its index; FIXED_REGIONS: there is none. */
+static unsigned regions_of(const Regions *regions, uint32_t owner) {
+        unsigned unused = FIXED_REGIONS;
 
         for (unsigned i = 0; i < FIXED_REGIONS; ++i) {
-                Region *region = &regions->regions[i];
+                const Region *region = &regions->regions[i];
 
                 if (region->n_others > 0)
                         continue;
                 if (region->n_arenas > 0 && region->owner == owner)
-                        return region;
-                if (region->n_arenas == 0 && !unused)
-                        unused = region;
+                        return i;
+                if (region->n_arenas == 0 && unused == FIXED_REGIONS)
+                        unused = i;
         }
-        if (unused)
-                unused->owner = owner;
         return unused;
 }
 
-uint64_t regions_take(Regions *regions, uint64_t size, uint32_t owner) {
-        Region *region = regions_of(regions, owner);
-        unsigned n = region_places(size), place;
+bool regions_has_one(const Regions *regions, uint32_t owner) {
+        return regions_of(regions, owner) < FIXED_REGIONS;
+}
 
-        if (!region || n == 0)
+uint64_t regions_take(Regions *regions, uint64_t size, uint32_t owner) {
+        unsigned i = regions_of(regions, owner), n = region_places(size), place;
+        Region *region;
+
+        if (i == FIXED_REGIONS || n == 0)
                 return 0;
+        region = &regions->regions[i];
         place = region_find(region, region->next, n);
         if (place == REGIONS_PLACES)
                 place = region_find(region, 0, n);
@@ -75,9 +77,10 @@ uint64_t regions_take(Regions *regions, uint64_t size, uint32_t owner) {
 
         region_mark(region, place, n, true);
         region->next = place + n;
+        region->owner = owner;
         ++region->n_arenas;
-        return FIXED_RANGE_BEGIN + (uint64_t)(region - regions->regions) * FIXED_REGION_BYTES +
-               place * FIXED_REGION_PLACE + REGION_GUARD;
+        return FIXED_RANGE_BEGIN + i * FIXED_REGION_BYTES + place * FIXED_REGION_PLACE +
+               REGION_GUARD;
 }
 
 static unsigned place_of(uint64_t address) {

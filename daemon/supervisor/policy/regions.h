@@ -5,11 +5,12 @@
 /*
  * Regions
  *
- * Addresses of device memory with fence = yes: each user has a region of the fixed range
- * (util/fixed_range.h) for itself while it has device memory, so that between two of its arenas there is
- * nothing of another user. Pure.
+ * Addresses of device memory with fence = yes: each person, a user with its subordinate uids, has a region of
+ * the fixed range (util/fixed_range.h) for itself while it has device memory, so that between two of its arenas
+ * there is nothing of another person. Pure.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "util/fixed_range.h"
@@ -31,13 +32,16 @@ typedef struct Regions {
 } Regions;
 
 /**
- * regions_take() - reserve a range of a user's region, with unmapped guards around it
+ * regions_take() - reserve a range of a person's region, with unmapped guards around it
+ * @owner: the person's uid
  *
  * One that was given back is taken again as late as possible, so that a stale pointer faults.
  *
  * Return: the address, as fixed_region_is() says, or 0: there is none left.
  */
 uint64_t regions_take(Regions *regions, uint64_t size, uint32_t owner);
+/** regions_has_one() - whether a person has a region, or there is one for it. */
+bool regions_has_one(const Regions *regions, uint32_t owner);
 /** regions_claim() - take the address that a restored arena has. */
 void regions_claim(Regions *regions, uint64_t address, uint64_t size, uint32_t owner);
 /** regions_give() - an address is free again. */

@@ -104,6 +104,17 @@ static void each_access_has_a_site_with_its_line(void **state) {
         assert_assembles(&checked, "sm_75");
 }
 
+/* A comment may stand between "@" and the predicate, and may have an "@" too. */
+static void the_comparison_is_before_the_guard_of_its_instruction(void **state) {
+        _cleanup_(checked_finish) Checked checked =
+                rewrite(HEAD ENTRY BEGIN "@/*@*/ %q1 ld.global.u32 %r3, [%rd1];\nret;\n}\n");
+
+        assert_non_null(strstr(checked.text, "\t@/*@*/ %q1 ld.global.u32 %r3, [%rd1];"));
+        assert_int_equal(count(checked.text, "/*@*/"), 1);
+        assert_null(strstr(checked.text, "@/*\n"));
+        assert_assembles(&checked, "sm_75");
+}
+
 static void the_rest_of_the_text_stays_as_it_is(void **state) {
         static const char text[] =
                 HEAD "// a comment\n.global .u32 counter = 3;\n" ENTRY BEGIN
@@ -257,6 +268,7 @@ static void the_built_in_kernels_can_be_checked(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(each_access_has_a_site_with_its_line),
+                cmocka_unit_test(the_comparison_is_before_the_guard_of_its_instruction),
                 cmocka_unit_test(the_rest_of_the_text_stays_as_it_is),
                 cmocka_unit_test(memory_of_the_thread_and_of_parameters_is_not_compared),
                 cmocka_unit_test(the_end_of_shared_memory_is_that_of_the_kernels_own),

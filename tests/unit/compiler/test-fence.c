@@ -25,7 +25,10 @@
         "%h<4>;\n"                                                                                 \
         "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\nmov.u64 %rd2, 0;\n"     \
         "mov.f32 %f1, 0f00000000;\nsetp.eq.u32 %q1, %r1, 0;\n"
-#define INSIDE                                                                                     \
+#define TELL           WORD("f", "32") "\t@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\t"
+#define WORD(name, at) "\tld.param.b64 %gpuq_fence_" name ", [gpuq_fence+" at "];\n"
+#define INSIDE         WORD("b0", "0") WORD("n0", "8") WORD("b1", "16") WORD("n1", "24") INSIDE_RANGES
+#define INSIDE_RANGES                                                                              \
         "\tsub.s64 %gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b0;\n"                                \
         "\tsetp.lt.u64 %gpuq_fence_p, %gpuq_fence_t, %gpuq_fence_n0;\n"                            \
         "\tsub.s64 %gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b1;\n"                                \
@@ -151,7 +154,7 @@ static void own_memory_of_threads_and_blocks_costs_nothing(void **state) {
                      "[tile+4]; st.global.u32 [seen+12], %r3;\nret;\n}\n";
         _cleanup_(fenced_finish) Fenced fenced = rewrite(text);
 
-        assert_int_equal(count(fenced.text, "setp.lt.u64 %gpuq_fence_p"), 0);
+        assert_int_equal(count(fenced.text, "setp.lt.u64 %gpuq_fence_p, %gpuq_fence_t"), 0);
         assert_assembles(&fenced, "sm_75");
 }
 
@@ -175,7 +178,7 @@ static void the_modules_own_variables_are_allowed(void **state) {
         assert_int_equal(count(fenced.text, "\t@!%gpuq_fence_p call (%gpuq_fence_x), "
                                             "gpuq_fence_own,"),
                          2);
-        assert_non_null(strstr(fenced.text, "\tmov.u64 %gpuq_begin, seen;\n"));
+        assert_non_null(strstr(fenced.text, "\tmov.u64 %gpuq_fence_begin, seen;\n"));
         assert_assembles(&fenced, "sm_75");
 }
 
@@ -187,6 +190,21 @@ static void both_ends_of_a_matrix_are_compared(void **state) {
 
         assert_non_null(strstr(fenced.text, "\tmul.wide.u32 %gpuq_fence_t, %gpuq_fence_x, 30;\n"));
         assert_non_null(strstr(fenced.text, "\t@!%gpuq_fence_p exit;\n\twmma.load"));
+        assert_assembles(&fenced, "sm_75");
+}
+
+/* A comment may stand between "@" and the predicate, and may have an "@" too. */
+static void the_comparison_is_before_the_guard_of_its_instruction(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced = rewrite(
+                HEAD ENTRY BEGIN
+                "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r3,%r4,%r5,%r6,%r7,%r8,%r9,"
+                "%r10}, [%rd1], %r1;\n"
+                "@/*@*/ %q1 wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r3,%r4,%r5,%r6,%r7,"
+                "%r8,%r9,%r10}, [%rd1], %r1;\n@/*@*/%q1 st.global.f32 [%rd1], %f1;\nret;\n}\n");
+
+        assert_non_null(strstr(fenced.text, "\t@!%gpuq_fence_p exit;\n\t@/*@*/ %q1 wmma.load"));
+        assert_non_null(strstr(fenced.text, "\t@%gpuq_fence_q st.global.f32 [%rd1], %f1;"));
+        assert_int_equal(count(fenced.text, "/*@*/"), 1);
         assert_assembles(&fenced, "sm_75");
 }
 
@@ -249,27 +267,149 @@ static void a_branch_by_a_table_stays_within_it(void **state) {
         assert_assembles(&fenced, "sm_75");
 }
 
+/* ---- that an access was outside is told --------------------------------------------------------- */
+
+static void a_branch_back_does_not_forget_it(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ENTRY "again: " BEGIN "st.global.f32 [%rd1], %f1;\n"
+                                   "@%q1 bra again;\nret;\n}\n");
+        const char *begin = strstr(fenced.text, "\tsetp.eq.u64 %gpuq_fence_ok, ");
+
+        assert_non_null(begin);
+        assert_true(begin < strstr(fenced.text, "again:"));
+        assert_true(strstr(fenced.text, "[gpuq_fence+32];") < begin);
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void it_is_told_at_the_end_of_a_body_without_ret(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ENTRY BEGIN "st.global.f32 [%rd1], %f1;\n// }\n}\n");
+
+        assert_non_null(strstr(fenced.text, "// }\n\n" TELL "}"));
+        assert_int_equal(count(fenced.text, TELL), 1);
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void it_is_told_before_a_call_that_may_end_the_thread(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ".func e()\n{ exit; }\n" ENTRY BEGIN
+                             "st.global.f32 [%rd1], %f1;\ncall e, ();\nmov.u64 %rd3, e;\n"
+                             "P: .callprototype _ ();\n@%q1 call %rd3, (), P;\nret;\n}\n");
+
+        assert_int_equal(count(fenced.text, TELL "\n\t{\n\t.param .align 8 .b8 gpuq_fence_c"), 2);
+        assert_assembles(&fenced, "sm_75");
+}
+
+/* ---- names ------------------------------------------------------------------------------------------ */
+
+static void a_name_of_the_module_is_not_one_of_a_function_too(void **state) {
+#define MODULE HEAD ".global .u64 seen[4];\n.func foo()\n{ ret; }\n"
+        static const char *const texts[] = {
+                MODULE ENTRY BEGIN ".reg .b64 foo; ret;\n}\n",
+                MODULE ENTRY BEGIN "{ .reg .b64 foo; }\nret;\n}\n",
+                MODULE ENTRY BEGIN ".reg .b64 x, foo; ret;\n}\n",
+                MODULE ENTRY BEGIN "foo: ret;\n}\n",
+                MODULE ENTRY BEGIN "foo: .branchtargets A;\nA: ret;\n}\n",
+                MODULE ENTRY BEGIN "foo: .callprototype _ ();\nret;\n}\n",
+                MODULE ENTRY BEGIN "{ .param .b64 foo; }\nret;\n}\n",
+                MODULE ENTRY BEGIN ".shared .b64 foo; ret;\n}\n",
+                MODULE ENTRY BEGIN "{ .local .b64 foo; }\nret;\n}\n",
+                MODULE ".entry k(.param .b64 foo)\n{ ret; }\n",
+                MODULE ".func j(.reg .b64 foo)\n{ ret; }\n",
+                MODULE ".func (.reg .b64 foo) j()\n{ ret; }\n",
+                HEAD ENTRY BEGIN ".reg .b64 foo; ret;\n}\n.func foo()\n{ ret; }\n",
+        };
+        static const char *const ranges[] = {
+                HEAD ".func %rd2()\n{ ret; }\n" ENTRY BEGIN "ret;\n}\n",
+                HEAD ".func %rd12()\n{ ret; }\n" ENTRY ".reg .b64 %rd1<5>; ret;\n}\n",
+                HEAD ENTRY BEGIN "ret;\n}\n.global .u64 %rd2;\n",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                assert_refused(texts[i], "foo is declared twice");
+        assert_refused(MODULE ENTRY BEGIN ".reg .b64 seen; ret;\n}\n",
+                       "line 16: seen is declared twice");
+        for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+                assert_refused(ranges[i], " is declared twice");
+        assert_refused(HEAD ENTRY ".reg .b32 %laneid; ret;\n}\n", "%laneid is declared twice");
+        assert_refused(HEAD ".global .b32 %envreg1;\n" ENTRY "ret;\n}\n",
+                       "%envreg1 is declared twice");
+}
+
+static void names_of_different_functions_may_be_the_same(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced = rewrite(
+                HEAD ".global .u32 r, %rdx, %r;\n.func a(.param .b64 p)\n{ .reg .b64 %rd<3>; A: "
+                     "ret; }\n" ENTRY BEGIN "A: st.global.f32 [%rd1], %f1;\nret;\n}\n");
+
+        assert_assembles(&fenced, "sm_75");
+}
+
+/* ---- what is printed -------------------------------------------------------------------------------- */
+
 #define VPRINTF                                                                                    \
         ".extern .func (.param .b32 func_retval0) vprintf\n(\n.param .b64 vprintf_param_0,\n"      \
         ".param .b64 vprintf_param_1\n);\n"
+#define ASSERTFAIL                                                                                 \
+        ".extern .func __assertfail(.param .b64 m, .param .b64 o, .param .b32 l, .param .b64 n, "  \
+        ".param .b64 s);\n"
 #define PRINT                                                                                      \
         "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 "     \
         "[b], %rd2; call.uni (c), vprintf, (a, b); ld.param.b32 %r4, [c]; }\n"
+
+/* So no name of the module is one of them: those with gpuq_fence in them are refused. */
+static void all_that_is_added_has_names_of_the_fence(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced = rewrite(
+                HEAD VPRINTF ASSERTFAIL ".visible .global .b8 %gpuq_a[1024];\n.global .align 1 .b8 "
+                                        "$str[3] = {37, 100, 0};\n" FUNCTION ENTRY BEGIN
+                                        "mov.u64 %rd3, f;\nmov.u32 %r3, %envreg1;\n" PRINT
+                                        "{ .param .b64 a; .param .b32 b; st.param.b64 [a], %rd1;\n"
+                                        "P: .callprototype (.param .b32 _) _ (.param .b64 _);\n"
+                                        "call (b), %rd3, (a), P; ld.param.b32 %r4, [b]; }\n"
+                                        "st.global.f32 [%rd1], %f1;\nret;\n}\n");
+        const char *s = fenced.text;
+
+        assert_non_null(strstr(fenced.text, "mov.u64 %gpuq_fence_begin, %gpuq_a;\n"));
+        for (; (s = strstr(s, "gpuq_")); s++)
+                assert_true(strncmp(s, "gpuq_fence", 10) == 0 ||
+                            strncmp(s, "gpuq_a[1024]", 12) == 0 ||
+                            strncmp(s, "gpuq_a;\n\tcvta", 13) == 0);
+        assert_assembles(&fenced, "sm_75");
+}
 
 static void only_the_modules_own_texts_are_printed(void **state) {
         _cleanup_(fenced_finish) Fenced fenced = rewrite(
                 HEAD VPRINTF ".global .align 1 .b8 $str[4] = {37, 100, 10};\n"
                              ".global .align 1 .b8 $str1[3] = {37, 115};\n"
                              ".global .align 1 .b8 $str2[4] = {37, 37, 115, 0};\n"
+                             ".global .align 1 .b8 $str3[6] = {37, 53, 37, 115, 0};\n"
+                             ".global .align 1 .b8 $str4[7] = {37, 37, 37, 37, 100, 0};\n"
                              ".global .align 1 .b8 endless[2] = {65, 65};\n" ENTRY BEGIN PRINT
                              "ret;\n}\n");
 
         assert_non_null(strstr(fenced.text, "call.uni (c), gpuq_fence_vprintf, (a, b);"));
-        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_o, $str;"), 1);
-        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_o, $str1;"), 0);
-        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_o, $str2;"), 1);
-        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_o, endless;"), 0);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str;"), 1);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str1;"), 0);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str2;"), 1);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str3;"), 0);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str4;"), 1);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, endless;"), 0);
         assert_assembles(&fenced, "sm_75");
+}
+
+/* ---- the words of a cooperative launch ---------------------------------------------------------------- */
+
+static void words_of_the_grid_are_for_modules_that_read_where_they_are(void **state) {
+        _cleanup_(fenced_finish) Fenced reads = rewrite(
+                HEAD ENTRY BEGIN "mov.u32 %r3, %envreg2;\nst.global.f32 [%rd1], %f1;\nret;\n}\n");
+        _cleanup_(fenced_finish) Fenced says =
+                rewrite(HEAD ENTRY BEGIN "// %envreg2\nst.global.f32 [%rd1], %f1;\nret;\n}\n");
+
+        assert_int_equal(count(reads.text, "mov.u32 %gpuq_fence_x, %envreg1;\n"), 1);
+        assert_non_null(strstr(reads.text, "\tsetp.ne.and.u64 %gpuq_fence_p, %gpuq_fence_begin, 0, "
+                                           "%gpuq_fence_p;\n\t@%gpuq_fence_p ret;\n"));
+        assert_null(strstr(says.text, "gpuq_fence_own"));
+        assert_assembles(&reads, "sm_75");
+        assert_assembles(&says, "sm_75");
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------ */
@@ -282,7 +422,7 @@ static void what_cannot_be_fenced_is_refused(void **state) {
                 {HEAD ENTRY BEGIN ".reg .b64 %gpuq_fence_b0; ret;\n}\n",
                  "names of a fenced module"},
                 {HEAD ENTRY BEGIN "ld.global.u32 %r3, [%r1]; ret;\n}\n", "the address of ld"},
-                {HEAD ".global .texref t;\n" ENTRY BEGIN "ret;\n}\n", ""},
+                {HEAD ".global .texref t;\n" ENTRY BEGIN "ret;\n}\n", "type \".texref\""},
                 {HEAD ENTRY BEGIN "tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}]; ret;\n}\n",
                  "textures and surfaces"},
                 {HEAD
@@ -293,8 +433,12 @@ static void what_cannot_be_fenced_is_refused(void **state) {
                 {HEAD ENTRY BEGIN "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2; "
                                   "ret;\n}\n",
                  "what cp.async.bulk"},
-                {"#define ld mov\n" HEAD ENTRY BEGIN "ret;\n}\n", ""},
-                {HEAD ENTRY BEGIN "ld .global.u32 %r3, [%rd1]; ret;\n}\n", ""},
+                {"#define ld mov\n" HEAD ENTRY BEGIN "ret;\n}\n", "\"#\" is not expected"},
+                {HEAD ENTRY BEGIN "ld .global.u32 %r3, [%rd1]; ret;\n}\n", "\".global\" is"},
+                {HEAD ENTRY BEGIN "alloca.u64 %rd2, 16; ret;\n}\n", "line 13: alloca.u64 cannot"},
+                {HEAD ENTRY BEGIN "stacksave.u64 %rd2; ret;\n}\n", "stacksave.u64 cannot"},
+                {HEAD ENTRY BEGIN "stackrestore.u64 %rd2; ret;\n}\n", "stackrestore.u64 cannot"},
+                {HEAD ENTRY BEGIN "ld.global.u32 %r3, [4096+4096]; ret;\n}\n", "\"]\" is expected"},
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -309,13 +453,14 @@ static void what_could_be_read_in_two_ways_is_refused(void **state) {
                 const char *text, *wanted;
         } cases[] = {
                 {HEAD ENTRY BEGIN "// a\r" HIDDEN "\nret;\n}\n", "line 13: a carriage return"},
-                {HEAD ENTRY BEGIN ".pragma \"a\\\" \"; " HIDDEN " .pragma \"b\";\nret;\n}\n", ""},
+                {HEAD ENTRY BEGIN ".pragma \"a\\\" , \" ; " HIDDEN " //\" ;\nret;\n}\n",
+                 "a backslash"},
                 {HEAD ENTRY BEGIN ".pragma \"a\n" HIDDEN "\";\nret;\n}\n", "a string of several"},
                 {HEAD ENTRY BEGIN "// a \\\n" HIDDEN "\nret;\n}\n", "a backslash"},
                 {HEAD ENTRY BEGIN "ret;\n}\n/* " HIDDEN, "without an end"},
                 {HEAD ENTRY BEGIN "ret;\n}\n/*/" HIDDEN, "without an end"},
                 {HEAD ENTRY BEGIN "/*\v*/ret;\n}\n", "a control character"},
-                {HEAD ENTRY BEGIN "ret;\n}\n#line 1\n", ""},
+                {HEAD ENTRY BEGIN "ret;\n}\n#line 1\n", "\"#\" is not expected"},
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -351,11 +496,19 @@ int main(void) {
                 cmocka_unit_test(a_generic_address_may_be_of_the_windows_of_the_thread),
                 cmocka_unit_test(the_modules_own_variables_are_allowed),
                 cmocka_unit_test(both_ends_of_a_matrix_are_compared),
+                cmocka_unit_test(the_comparison_is_before_the_guard_of_its_instruction),
                 cmocka_unit_test(asynchronous_copies_are_compared_where_they_read),
                 cmocka_unit_test(calls_pass_the_fence_on),
                 cmocka_unit_test(a_call_by_pointer_goes_to_functions_of_the_module_alone),
                 cmocka_unit_test(a_branch_by_a_table_stays_within_it),
+                cmocka_unit_test(a_branch_back_does_not_forget_it),
+                cmocka_unit_test(it_is_told_at_the_end_of_a_body_without_ret),
+                cmocka_unit_test(it_is_told_before_a_call_that_may_end_the_thread),
+                cmocka_unit_test(all_that_is_added_has_names_of_the_fence),
+                cmocka_unit_test(a_name_of_the_module_is_not_one_of_a_function_too),
+                cmocka_unit_test(names_of_different_functions_may_be_the_same),
                 cmocka_unit_test(only_the_modules_own_texts_are_printed),
+                cmocka_unit_test(words_of_the_grid_are_for_modules_that_read_where_they_are),
                 cmocka_unit_test(what_cannot_be_fenced_is_refused),
                 cmocka_unit_test(what_could_be_read_in_two_ways_is_refused),
                 cmocka_unit_test(a_comment_ends_behind_both_of_its_marks),

@@ -282,11 +282,15 @@ void fake_release_modules(Fake *fake, FakeWorker *worker, int code) {
         fake_turn(fake);
 }
 
-static void fake_answer_arena(Fake *fake, FakeWorker *worker, uint64_t id) {
+/* It is where the supervisor wished. */
+static void fake_answer_arena(Fake *fake, FakeWorker *worker, const WorkerMessage *message) {
+        WorkerMessage made = {{.kind = FROM_WORKER_ARENA_MADE, .id = message->head.id}};
         int fd = fake->arena_fd ? fcntl(fake->arena_fd, F_DUPFD_CLOEXEC, 3)
                                 : memfd_create("fake-device-memory", MFD_CLOEXEC);
 
-        fake_say(worker, (WorkerMessage){{.kind = FROM_WORKER_ARENA_MADE, .id = id}}, fd);
+        if (message->head.n_items == sizeof(made.head.number))
+                memcpy(&made.head.number, message->items, sizeof(made.head.number));
+        fake_say(worker, made, fd);
         close(fd);
 }
 
@@ -326,7 +330,7 @@ static void worker_hear(Fake *fake, FakeWorker *worker, const WorkerMessage *mes
                         worker->n_arenas++;
                         break;
                 case TO_WORKER_ARENA_MAKE:
-                        fake_answer_arena(fake, worker, id);
+                        fake_answer_arena(fake, worker, message);
                         break;
                 case TO_WORKER_ARENA_DROP:
                         worker->n_dropped++;

@@ -317,6 +317,26 @@ static void a_device_arena_is_made_by_the_users_worker(void **state) {
         fake_free(fake);
 }
 
+static void with_a_fence_a_person_has_one_range_of_addresses(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"isolation=shared", "fence=yes", NULL});
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        Regions *regions = &fake->supervisor->engine.arenas.regions;
+        uint64_t last = 0;
+
+        for (uint32_t uid = 1; uid <= FIXED_REGIONS; ++uid)
+                last = regions_take(regions, 4096, uid);
+        send_create(client, GPUQ__V1__PLACE__DEVICE, 1 << 20);
+        fake_expect_error(client, GPUQ__V1__CODE__E_MEMORY, "at most 68 users have device memory");
+        regions_give(regions, last, 4096);
+        fake_arena(client, GPUQ__V1__PLACE__DEVICE, 1 << 20);
+        send_create(client, GPUQ__V1__PLACE__DEVICE, FIXED_REGION_BYTES);
+        fake_expect_error(client, GPUQ__V1__CODE__E_MEMORY, "has at most 1024 GiB of addresses");
+        fake_client_close(client);
+        for (unsigned i = 0; i + 1 < FIXED_REGIONS; ++i)
+                regions_give(regions, FIXED_RANGE_BEGIN + i * FIXED_REGION_BYTES, 4096);
+        fake_free(fake);
+}
+
 static void a_device_arena_may_be_a_character_device(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
@@ -1014,6 +1034,7 @@ int main(void) {
                 cmocka_unit_test(an_arena_lives_while_anybody_has_it_open),
                 cmocka_unit_test(another_users_arena_cannot_be_opened),
                 cmocka_unit_test(a_device_arena_is_made_by_the_users_worker),
+                cmocka_unit_test(with_a_fence_a_person_has_one_range_of_addresses),
                 cmocka_unit_test(a_device_arena_may_be_a_character_device),
                 cmocka_unit_test(a_worker_that_passes_something_else_for_device_memory_is_killed),
                 cmocka_unit_test(without_a_device_arenas_say_why),

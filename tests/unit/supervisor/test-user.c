@@ -577,6 +577,28 @@ static void devices_and_subordinate_uids_share_their_persons_allowances(void **s
         fake_free(fake);
 }
 
+/* Of 68 regions for all, one person with many subordinate uids could have each. */
+static void subordinate_uids_share_their_persons_region(void **state) {
+        Fake *fake = fake_new(1, (char *[]){"isolation=shared", "fence=yes", NULL});
+        Engine *engine = &fake->supervisor->engine;
+        FakeClient *person, *one;
+        uint64_t first, second;
+
+        lookup_error = 0;
+        person = fake_client(fake, 1000);
+        lookup_error = ENOENT;
+        owner = 1000;
+        one = fake_client(fake, 100001);
+        owner = 0;
+        first = arena_find(engine, fake_arena(person, GPUQ__V1__PLACE__DEVICE, 4096))->address;
+        second = arena_find(engine, fake_arena(one, GPUQ__V1__PLACE__DEVICE, 4096))->address;
+        assert_true(fixed_region_is(first) && fixed_region_is(second));
+        assert_int_equal(fixed_region(first), fixed_region(second));
+        fake_client_close(one);
+        fake_client_close(person);
+        fake_free(fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_unknown_uid_is_its_own_name),
@@ -591,6 +613,7 @@ int main(void) {
                 cmocka_unit_test(subordinate_uids_count_as_their_owner),
                 cmocka_unit_test(a_uid_with_a_name_is_a_person),
                 cmocka_unit_test(devices_and_subordinate_uids_share_their_persons_allowances),
+                cmocka_unit_test(subordinate_uids_share_their_persons_region),
                 cmocka_unit_test(users_that_have_nothing_are_freed),
                 cmocka_unit_test(a_person_has_few_subordinate_uids_at_once),
                 cmocka_unit_test(sessions_and_arenas_leave_descriptors_whatever_the_limit),

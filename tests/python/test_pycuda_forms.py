@@ -88,6 +88,35 @@ def test_structs_with_pointers_and_structs_by_value(gpuq, module):
         module.get_function("fill")(gpuq.Out(to), np.zeros(2, np.float32), block=(4, 1, 1))
 
 
+def test_structs_of_another_byte_order_are_refused(gpuq, module):
+    fill, to = module.get_function("fill"), gpuq.zeros((1, 3), np.float32)
+    big = np.array([1, 2, 3], ">f4")
+    with pytest.raises(TypeError, match="argument 2 .*has the wrong byte order"):
+        fill(to, big, block=(1, 1, 1))
+    with pytest.raises(TypeError, match="argument 2 .*has the wrong byte order"):
+        fill.prepare("P12s").prepared_call((1, 1), (1, 1, 1), to, big)
+
+
+class InOut:
+    """As pycuda.driver.InOut looks from outside."""
+
+    def __init__(self, array):
+        self.array = array
+
+
+def test_arrays_in_fortrans_layout_are_passed_as_they_are_in_memory(gpuq, scale):
+    x = np.asfortranarray(np.arange(12, dtype=np.float32).reshape(3, 4))
+    scale(InOut(x), np.float32(2), np.int32(12), block=(N, 1, 1))
+    np.testing.assert_array_equal(x, 2 * np.arange(12).reshape(3, 4))
+
+
+def test_what_cannot_be_an_address_is_told(gpuq):
+    put = gpuq.SourceModule("__global__ void put(unsigned long long to) {}").get_function("put").prepare("P")
+    for value in (-1, np.int64(-1), 1 << 64):
+        with pytest.raises(OverflowError, match="argument 1 .*out of range"):
+            put.prepared_call((1, 1), (1, 1, 1), value)
+
+
 @pytest.mark.parametrize("types, match", [
     ("Pf", r"given 2 types.*takes 3 arguments \(float \*x, float factor, int n\)"), ("Pdi", r"argument 2 \(`float factor`\) cannot be 'd', of 8 bytes"),
     ("Pii", "argument 2.*'i'"), ("ffi", "argument 1.*'f'"), ("PfP", "argument 3.*'P'"), ("PfZ", "'Z' is none of struct's"),
@@ -103,7 +132,7 @@ def test_arguments_that_do_not_match_are_told(gpuq, scale):
         scale.prepared_call((1, 1), (N, 1, 1), x, 1.0, 1)
     scale.prepare("Pfi")
     for args, match in (((x, 1.0, 1.5), "argument 3 .*prepared as 'i' and cannot be 1.5"), ((x, 1.0, 1 << 31), "argument 3 "),
-                        ((x, "1", 1), "argument 2 "), ((x, 1.0), "prepared for 3 arguments, not 2"),
+                        ((x, "1", 1), "argument 2 "), ((x, 1e300, 1), "argument 2 .*cannot be 1e\\+300"), ((x, 1.0), "prepared for 3 arguments, not 2"),
                         ((1234, 1.0, 1), "must be an array, not an address"), ((np.ones(N, np.float32), 1.0, 1), "wrap the array")):
         with pytest.raises(TypeError, match=match):
             scale.prepared_call((1, 1), (N, 1, 1), *args)

@@ -68,6 +68,8 @@ def test_prepared_calls_of_other_types(gpuq, module):
     turn = module.get_function("turn").prepare("PFdh")
     turn.prepared_call((1, 1), (N, 1, 1), z, 2j, 2, 1)
     np.testing.assert_array_equal(z, 4j * np.arange(N) + 1)
+    with pytest.raises(TypeError, match="argument 2 .*prepared as 'F'"):
+        turn.prepared_call((1, 1), (N, 1, 1), z, 10 ** 400, 2, 1)
     fill = module.get_function("fill").prepare(["P", np.dtype([("x", "f4"), ("y", "f4"), ("z", "f4")])])
     to = gpuq.zeros((N, 3), np.float32)
     fill.prepared_call((1, 1), (N, 1, 1), to, np.array([1, 2, 3], np.float32))
@@ -111,7 +113,7 @@ def test_arrays_in_fortrans_layout_are_passed_as_they_are_in_memory(gpuq, scale)
 
 
 def test_what_cannot_be_an_address_is_told(gpuq):
-    put = gpuq.SourceModule("__global__ void put(unsigned long long to) {}").get_function("put").prepare("P")
+    put = gpuq.SourceModule("typedef unsigned long long Handle; __global__ void put(Handle to) {}").get_function("put").prepare("P")
     for value in (-1, np.int64(-1), 1 << 64):
         with pytest.raises(OverflowError, match="argument 1 .*out of range"):
             put.prepared_call((1, 1), (1, 1, 1), value)
@@ -132,7 +134,7 @@ def test_arguments_that_do_not_match_are_told(gpuq, scale):
         scale.prepared_call((1, 1), (N, 1, 1), x, 1.0, 1)
     scale.prepare("Pfi")
     for args, match in (((x, 1.0, 1.5), "argument 3 .*prepared as 'i' and cannot be 1.5"), ((x, 1.0, 1 << 31), "argument 3 "),
-                        ((x, "1", 1), "argument 2 "), ((x, 1e300, 1), "argument 2 .*cannot be 1e\\+300"), ((x, 1.0), "prepared for 3 arguments, not 2"),
+                        ((x, "1", 1), "argument 2 "), ((x, 1.0), "prepared for 3 arguments, not 2"),
                         ((1234, 1.0, 1), "must be an array, not an address"), ((np.ones(N, np.float32), 1.0, 1), "wrap the array")):
         with pytest.raises(TypeError, match=match):
             scale.prepared_call((1, 1), (N, 1, 1), *args)

@@ -55,13 +55,10 @@ static int clang_init(Clang *clang, const Request *request) {
 
 /* As CUDA's: NaN and infinities are still numbers to ask for, and sums stay in their order. */
 static size_t add_fast_math(const char **argv, size_t n) {
-        static const char *const flags[] = {"-ffast-math",
-                                            "-fno-finite-math-only",
-                                            "-fno-associative-math",
-                                            "-fsigned-zeros",
-                                            "-fgpu-flush-denormals-to-zero",
-                                            "-mllvm",
-                                            "-nvptx-prec-divf32=0"};
+        static const char *const flags[] = {
+                "-ffast-math",         "-fno-finite-math-only",         "-fno-associative-math",
+                "-fsigned-zeros",      "-fgpu-flush-denormals-to-zero", "-mllvm",
+                "-nvptx-prec-divf32=0"};
 
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 argv[n++] = flags[i];

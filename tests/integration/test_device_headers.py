@@ -417,7 +417,8 @@ extern "C" __global__ void k(int *out) { out[threadIdx.x] = cg::tiled_partition<
 
 
 def test_only_blocks_and_tiles_have_tiles_of_a_constant_size(client):
-    numpy.testing.assert_array_equal(run_one(client, TILES.replace("GROUP", "cg::this_thread_block()"), [], numpy.arange(N, dtype=numpy.int32)), 4)
+    of_block = TILES.replace("GROUP", "cg::this_thread_block()")
+    numpy.testing.assert_array_equal(run_one(client, of_block, [], numpy.zeros(N, numpy.int32)), 4)
     with pytest.raises(Refused) as refused:
         client.load(TILES.replace("GROUP", "cg::coalesced_threads()"))
     assert refused.value.code == pb.E_COMPILE
@@ -462,7 +463,8 @@ extern "C" __global__ void k(const float *in, const double *wide, int *out)
 @pytest.mark.parametrize("options", [(), ("--use_fast_math",)], ids=["as it is", "fast"])
 def test_infinities_and_nan_are_known(client, options):
     values = numpy.array([numpy.nan, numpy.inf, -numpy.inf, 1.5], numpy.float32)
-    got = run_one(client, SPECIAL, [In(client.array(values)), In(client.array(values.astype(float)))], numpy.zeros(4, numpy.int32), 4, options)
+    arguments = [In(client.array(values)), In(client.array(values.astype(float)))]
+    got = run_one(client, SPECIAL, arguments, numpy.zeros(4, numpy.int32), 4, options)
     numpy.testing.assert_array_equal(got, [1 | 4 | 16 | 64, 2 | 32, 2 | 32, 8 | 128 | 256])
 
 
@@ -516,9 +518,11 @@ def bfloat_of(value):
 
 
 def test_an_integer_of_64_bits_is_rounded_once(client):
-    values = [(1 << 62) + (1 << 54) + 1, (1 << 62) + (1 << 54), (1 << 62) + (1 << 54) - 1, (1 << 62) + (3 << 54), (1 << 63) - 1, 0, 1, 257, 258]
+    half_way = (1 << 62) + (1 << 54)
+    values = [half_way + 1, half_way, half_way - 1, half_way + (2 << 54), (1 << 63) - 1, 0, 1, 257, 258]
     values += [-value for value in values] + [-(1 << 63)]
-    got = run_one(client, LONG, [In(client.array(numpy.array(values, numpy.int64)))], numpy.zeros(3 * len(values), numpy.uint16), len(values))
+    given = In(client.array(numpy.array(values, numpy.int64)))
+    got = run_one(client, LONG, [given], numpy.zeros(3 * len(values), numpy.uint16), len(values))
     signed = [bfloat_of(value) for value in values]
     assert signed[0] == 0x5e81 and signed[1] == 0x5e80
     numpy.testing.assert_array_equal(got, signed + signed + [bfloat_of((value << 1) % (1 << 64)) for value in values])
@@ -564,5 +568,6 @@ def test_whole_numbers_out_of_range_are_the_nearest(client):
     values = numpy.array([numpy.inf, -numpy.inf, 1e30, -1e30, 2.5, -2.5, 3.5, 0.49999997, -7], numpy.float32)
     got = run_one(client, WHOLE, [In(client.array(values))], numpy.zeros(6 * values.size, numpy.int64), values.size).reshape(6, -1)
     edges = [(1 << 63) - 1, -(1 << 63)] * 2
-    for row, ends in enumerate([[2, -2, 4, 0, -7], [2, -2, 4, 0, -7], [3, -3, 4, 0, -7], [3, -3, 4, 0, -7], [2, -2, 4, 0, -7], [3, -3, 4, 0, -7]]):
+    even, away = [2, -2, 4, 0, -7], [3, -3, 4, 0, -7]
+    for row, ends in enumerate([even, even, away, away, even, away]):
         numpy.testing.assert_array_equal(got[row], edges + ends, f"row {row}")

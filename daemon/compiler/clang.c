@@ -16,6 +16,7 @@
 #include "compiler/named.h"
 #include "compiler/options.h"
 #include "compiler/process.h"
+#include "util/macro.h"
 
 #define ARGUMENTS_MAX 320u /* with a folder for each option of a client */
 
@@ -50,6 +51,18 @@ static int clang_init(Clang *clang, const Request *request) {
         if (!clang->header || !clang->include || !clang->source || !clang->ptx)
                 return -ENOMEM;
         return 0;
+}
+
+/* As CUDA's: NaN and infinities are still numbers to ask for, and sums stay in their order. */
+static size_t add_fast_math(const char **argv, size_t n) {
+        static const char *const flags[] = {
+                "-ffast-math",         "-fno-finite-math-only",         "-fno-associative-math",
+                "-fsigned-zeros",      "-fgpu-flush-denormals-to-zero", "-mllvm",
+                "-nvptx-prec-divf32=0"};
+
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+                argv[n++] = flags[i];
+        return n;
 }
 
 static int run(const Clang *clang, const Request *request, char **ret_output) {
@@ -98,10 +111,8 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
                 argv[n++] = "-D__GPUQ_CPU__=1";
         if (request->checked)
                 argv[n++] = "-gline-directives-only";
-        if (options_fast_math(request->options, request->n_options)) {
-                argv[n++] = "-ffast-math";
-                argv[n++] = "-fgpu-flush-denormals-to-zero";
-        }
+        if (options_fast_math(request->options, request->n_options))
+                n = add_fast_math(argv, n);
 
         return process_run(request, argv, ret_output);
 }

@@ -713,13 +713,6 @@ template <class T> GPUQ_DEVICE constexpr T min(T a, T b) {
 template <class T> GPUQ_DEVICE constexpr T max(T a, T b) {
         return a < b ? b : a;
 }
-/* Of two types: in the one that they have together. */
-template <class T, class U> GPUQ_DEVICE constexpr decltype(T() + U()) min(T a, U b) {
-        return min((decltype(T() + U()))a, (decltype(T() + U()))b);
-}
-template <class T, class U> GPUQ_DEVICE constexpr decltype(T() + U()) max(T a, U b) {
-        return max((decltype(T() + U()))a, (decltype(T() + U()))b);
-}
 /* Of a number and NaN, the number. */
 GPUQ_DEVICE float min(float a, float b) {
         return fminf(a, b);
@@ -732,6 +725,13 @@ GPUQ_DEVICE double min(double a, double b) {
 }
 GPUQ_DEVICE double max(double a, double b) {
         return fmax(a, b);
+}
+/* Of two types: in the one that they have together, behind those for it. */
+template <class T, class U> GPUQ_DEVICE constexpr decltype(T() + U()) min(T a, U b) {
+        return min((decltype(T() + U()))a, (decltype(T() + U()))b);
+}
+template <class T, class U> GPUQ_DEVICE constexpr decltype(T() + U()) max(T a, U b) {
+        return max((decltype(T() + U()))a, (decltype(T() + U()))b);
 }
 GPUQ_DEVICE unsigned umin(unsigned a, unsigned b) {
         return min(a, b);
@@ -931,8 +931,6 @@ GPUQ_BINARY(rhypot)
         GPUQ_FUNCTION(type, jn##suffix, (int n, type v), (n, v))                                   \
         GPUQ_FUNCTION(type, yn##suffix, (int n, type v), (n, v))                                   \
         GPUQ_FUNCTION(int, ilogb##suffix, (type v), (v))                                           \
-        GPUQ_FUNCTION(long long, llrint##suffix, (type v), (v))                                    \
-        GPUQ_FUNCTION(long long, llround##suffix, (type v), (v))                                   \
         GPUQ_FUNCTION(void, sincos##suffix, (type v, type * s, type * c), (v, s, c))               \
         GPUQ_FUNCTION(void, sincospi##suffix, (type v, type * s, type * c), (v, s, c))             \
         GPUQ_FUNCTION(type, remquo##suffix, (type a, type b, int *n), (a, b, n))                   \
@@ -940,6 +938,12 @@ GPUQ_BINARY(rhypot)
         GPUQ_FUNCTION(type, norm4d##suffix, (type a, type b, type c, type d), (a, b, c, d))        \
         GPUQ_FUNCTION(type, rnorm3d##suffix, (type a, type b, type c), (a, b, c))                  \
         GPUQ_FUNCTION(type, rnorm4d##suffix, (type a, type b, type c, type d), (a, b, c, d))       \
+        GPUQ_DEVICE long long llrint##suffix(type v) {                                             \
+                return __##type##2ll_rn(v);                                                        \
+        }                                                                                          \
+        GPUQ_DEVICE long long llround##suffix(type v) {                                            \
+                return __##type##2ll_rz(round##suffix(v));                                         \
+        }                                                                                          \
         GPUQ_DEVICE long lrint##suffix(type v) {                                                   \
                 return llrint##suffix(v);                                                          \
         }                                                                                          \

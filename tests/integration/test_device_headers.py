@@ -4,7 +4,8 @@
 import numpy
 import pytest
 
-from harness.client import In, Job, Out, i32
+from harness.client import In, Job, Out, Refused, i32
+from harness.messages import pb
 
 N = 64  # threads: two warps
 
@@ -51,6 +52,12 @@ extern "C" __global__ void groups(const int *in, int *out, int n)
         Two two = of_16.shfl(Two{1.5 * v, v}, 3);
         out[8 * n + i] = (int)(two.a * 2) + two.b;
         out[9 * n + i] = 100 * of_4.meta_group_size() + of_4.meta_group_rank();
+        out[10 * n + i] = 100 * alike.meta_group_size() + alike.meta_group_rank();
+        out[11 * n + i] = 100 * label.meta_group_size() + label.meta_group_rank();
+        auto all = cg::binary_partition(warp, n > 0);
+        out[12 * n + i] = 100 * all.meta_group_size() + all.meta_group_rank();
+        auto by_truth = cg::labeled_partition(warp, v % 2 != 0);
+        out[13 * n + i] = 100 * by_truth.meta_group_size() + by_truth.meta_group_rank();
 }
 """
 
@@ -59,15 +66,21 @@ def rank_among(keys):
     return numpy.array([list(keys[:i]).count(key) for i, key in enumerate(keys)])
 
 
+def first_seen(keys):
+    """For each key: how many others were seen before its first."""
+    seen = list(dict.fromkeys(keys.tolist()))
+    return numpy.array([seen.index(key) for key in keys.tolist()])
+
+
 def by_warp(of, values):
     return numpy.concatenate([of(warp) for warp in values.reshape(-1, 32)])
 
 
 def test_cooperative_groups(client):
     values = numpy.random.default_rng(4).integers(0, 100, N).astype(numpy.int32)
-    arena = client.arena(10 * values.nbytes)
+    arena = client.arena(14 * values.nbytes)
     client.run_well(Job().launch(client.load(GROUPS), "groups", [In(client.array(values)), Out(arena), i32(N)], 1, N))
-    got = arena.array(numpy.int32, 10 * N).reshape(10, N)
+    got = arena.array(numpy.int32, 14 * N).reshape(14, N)
 
     i = numpy.arange(N)
     sums = numpy.add.accumulate
@@ -76,7 +89,8 @@ def test_cooperative_groups(client):
             (sums(values.reshape(-1, 16), 1) - values.reshape(-1, 16)).ravel(),
             by_warp(lambda warp: numpy.where(warp % 2, warp[warp % 2 != 0].sum(), warp[warp % 2 == 0].sum()), values),
             by_warp(lambda warp: 100 * numpy.bincount(warp % 3, minlength=3)[warp % 3] + rank_among(warp % 3), values),
-            4 * values[i // 16 * 16 + 3], 400 + i % 16 // 4]):
+            4 * values[i // 16 * 16 + 3], 400 + i % 16 // 4, 200 + values % 2,
+            by_warp(lambda warp: 100 * numpy.unique(warp % 3).size + first_seen(warp % 3), values), 100 + 0 * i, 200 + values % 2]):
         numpy.testing.assert_array_equal(got[row], wanted, f"row {row}")
 
 
@@ -159,10 +173,10 @@ def test_numbers_of_16_bits(client, kernel, rounded, stored, back):
     numpy.testing.assert_array_equal(less.array(numpy.int32, n), numpy.where(a < b, 1, numpy.where(a == b, 2, 0)))
 
 
-def run_one(client, source, arguments, out, block=N):
+def run_one(client, source, arguments, out, block=N, options=()):
     """The array that the kernel `k` makes of the arguments."""
     arena = client.arena(out.nbytes)
-    client.run_well(Job().launch(client.load(source), "k", [*arguments, Out(arena)], 1, block))
+    client.run_well(Job().launch(client.load(source, options=options), "k", [*arguments, Out(arena)], 1, block))
     return arena.array(out.dtype, out.size)
 
 
@@ -393,3 +407,167 @@ def test_barriers_and_pipelines_of_a_block(client):
         sums = 3 * sums + step
     got = run_one(client, STAGES, [In(client.array(values))], numpy.zeros(2 * N, numpy.int32))
     numpy.testing.assert_array_equal(got, numpy.concatenate([sums[numpy.arange(N) ^ 1], values[:N]]))
+
+
+TILES = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(int *out) { out[threadIdx.x] = cg::tiled_partition<4>(GROUP).size(); }
+"""
+
+
+def test_only_blocks_and_tiles_have_tiles_of_a_constant_size(client):
+    of_block = TILES.replace("GROUP", "cg::this_thread_block()")
+    numpy.testing.assert_array_equal(run_one(client, of_block, [], numpy.zeros(N, numpy.int32)), 4)
+    with pytest.raises(Refused) as refused:
+        client.load(TILES.replace("GROUP", "cg::coalesced_threads()"))
+    assert refused.value.code == pb.E_COMPILE
+
+
+ARRIVALS = r"""
+#include <cuda/barrier>
+
+extern "C" __global__ void k(int *out)
+{
+        __shared__ cuda::barrier<cuda::thread_scope_block> met;
+        if (threadIdx.x == 0) {
+                init(&met, 4);
+                met.arrive(TIMES);
+                for (int i = 2; i < OTHERS; i++)
+                        met.arrive();
+                met.wait(met.arrive());
+        }
+        out[threadIdx.x] = 1;
+}
+"""
+
+
+@pytest.mark.cpu  # by clang a GPU has no mbarrier
+def test_a_barrier_counts_arrivals(client):
+    none = "#ifdef __CUDACC_RTC__\n#define TIMES 1\n#else\n#define TIMES 0\n#endif\n"  # CUDA does not define it; gpuq's counts one
+    for source in ("#define TIMES 3\n" + ARRIVALS.replace("OTHERS", "2"), none + ARRIVALS.replace("OTHERS", "4")):
+        numpy.testing.assert_array_equal(run_one(client, source, [], numpy.zeros(N, numpy.int32)), 1)
+
+
+SPECIAL = r"""
+extern "C" __global__ void k(const float *in, const double *wide, int *out)
+{
+        float v = in[threadIdx.x];
+        double w = wide[threadIdx.x];
+        out[threadIdx.x] = (isnan(v) ? 1 : 0) | (isinf(v) ? 2 : 0) | (v != v ? 4 : 0) | (isfinite(v) ? 8 : 0) | (isnan(w) ? 16 : 0) |
+                           (isinf(w) ? 32 : 0) | (w != w ? 64 : 0) | (v - v == 0 ? 128 : 0) | (v * 0 == 0 ? 256 : 0);
+}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--use_fast_math",)], ids=["as it is", "fast"])
+def test_infinities_and_nan_are_known(client, options):
+    values = numpy.array([numpy.nan, numpy.inf, -numpy.inf, 1.5], numpy.float32)
+    arguments = [In(client.array(values)), In(client.array(values.astype(float)))]
+    got = run_one(client, SPECIAL, arguments, numpy.zeros(4, numpy.int32), 4, options)
+    numpy.testing.assert_array_equal(got, [1 | 4 | 16 | 64, 2 | 32, 2 | 32, 8 | 128 | 256])
+
+
+BYTES = r"""
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+template <class T> __device__ void convert(float v, int *out)
+{
+        out[0] = (signed char)T(v);
+        out[1] = (unsigned char)T(v);
+        out[2] = (char)T(v);
+        out[3] = (short)T(v);
+}
+
+extern "C" __global__ void k(const float *in, int *out)
+{
+        convert<half>(in[threadIdx.x], out + 8 * threadIdx.x);
+        convert<__nv_bfloat16>(in[threadIdx.x], out + 8 * threadIdx.x + 4);
+}
+"""
+
+
+def test_numbers_of_16_bits_as_bytes(client):
+    values = numpy.array([300, -300, numpy.nan, numpy.inf, -numpy.inf, 1.75, -1.75, 127.5, 129, -129, 255, 200], numpy.float32)
+    got = run_one(client, BYTES, [In(client.array(values))], numpy.zeros(8 * values.size, numpy.int32), values.size)
+    whole = numpy.trunc(numpy.nan_to_num(values, nan=0, posinf=1e6, neginf=-1e6))
+    wanted = numpy.array([whole.clip(-128, 127), whole.clip(0, 255), whole.clip(-128, 127), whole.clip(-32768, 32767)])
+    numpy.testing.assert_array_equal(got.reshape(-1, 2, 4), numpy.stack([wanted.T, wanted.T], 1))
+
+
+LONG = r"""
+#include <cuda_bf16.h>
+
+extern "C" __global__ void k(const long long *in, unsigned short *out)
+{
+        int i = threadIdx.x, n = blockDim.x;
+        out[i] = __bfloat16_as_ushort(__ll2bfloat16_rn(in[i]));
+        out[n + i] = __bfloat16_as_ushort(__nv_bfloat16(in[i]));
+        out[2 * n + i] = __bfloat16_as_ushort(__ull2bfloat16_rn((unsigned long long)in[i] << 1));
+}
+"""
+
+
+def bfloat_of(value):
+    """The bits of the nearest bfloat16 number, and of two the even one."""
+    shift = max(0, abs(value).bit_length() - 8)
+    kept, rest = divmod(abs(value), 1 << shift)
+    kept += shift > 0 and (rest, kept & 1) > (1 << shift - 1, 0)
+    return int(numpy.float32(float(kept << shift) * (-1 if value < 0 else 1)).view(numpy.uint32)) >> 16
+
+
+def test_an_integer_of_64_bits_is_rounded_once(client):
+    half_way = (1 << 62) + (1 << 54)
+    values = [half_way + 1, half_way, half_way - 1, half_way + (2 << 54), (1 << 63) - 1, 0, 1, 257, 258]
+    values += [-value for value in values] + [-(1 << 63)]
+    given = In(client.array(numpy.array(values, numpy.int64)))
+    got = run_one(client, LONG, [given], numpy.zeros(3 * len(values), numpy.uint16), len(values))
+    signed = [bfloat_of(value) for value in values]
+    assert signed[0] == 0x5e81 and signed[1] == 0x5e80
+    numpy.testing.assert_array_equal(got, signed + signed + [bfloat_of((value << 1) % (1 << 64)) for value in values])
+
+
+LEAST = r"""
+extern "C" __global__ void k(const float *f, const double *d, double *out)
+{
+        int i = threadIdx.x, n = blockDim.x;
+        out[i] = min(f[i], d[i]);
+        out[n + i] = max(f[i], d[i]);
+        out[2 * n + i] = min(d[i], f[i]);
+        out[3 * n + i] = max(d[i], f[i]);
+}
+"""
+
+
+def test_the_least_of_a_float_and_a_double(client):
+    f, d = numpy.array([numpy.nan, 2, 0, -0.0, 3], numpy.float32), numpy.array([1, numpy.nan, -0.0, 0, 4])
+    got = run_one(client, LEAST, [In(client.array(f)), In(client.array(d))], numpy.zeros(4 * f.size), f.size).reshape(4, -1)
+    least, most = [1, 2, -0.0, -0.0, 3], [1, 2, 0, 0, 4]
+    for row, wanted in enumerate([least, most, least, most]):
+        numpy.testing.assert_array_equal(got[row], wanted, f"row {row}")
+        numpy.testing.assert_array_equal(numpy.signbit(got[row]), numpy.signbit(wanted), f"row {row}")
+
+
+WHOLE = r"""
+extern "C" __global__ void k(const float *in, long long *out)
+{
+        int i = threadIdx.x, n = blockDim.x;
+        out[i] = lrintf(in[i]);
+        out[n + i] = llrintf(in[i]);
+        out[2 * n + i] = lroundf(in[i]);
+        out[3 * n + i] = llroundf(in[i]);
+        out[4 * n + i] = llrint((double)in[i]);
+        out[5 * n + i] = llround((double)in[i]);
+}
+"""
+
+
+@pytest.mark.cpu  # by clang a GPU has no mathematical functions
+def test_whole_numbers_out_of_range_are_the_nearest(client):
+    values = numpy.array([numpy.inf, -numpy.inf, 1e30, -1e30, 2.5, -2.5, 3.5, 0.49999997, -7], numpy.float32)
+    got = run_one(client, WHOLE, [In(client.array(values))], numpy.zeros(6 * values.size, numpy.int64), values.size).reshape(6, -1)
+    edges = [(1 << 63) - 1, -(1 << 63)] * 2
+    even, away = [2, -2, 4, 0, -7], [3, -3, 4, 0, -7]
+    for row, ends in enumerate([even, even, away, away, even, away]):
+        numpy.testing.assert_array_equal(got[row], edges + ends, f"row {row}")

@@ -53,6 +53,12 @@ def test_structs_are_arrays_of_one_item(gpuq):
     np.testing.assert_array_equal(sums, a + b.reshape(2, 2))
 
 
+def test_structs_of_another_byte_order_are_refused(gpuq):
+    kernel = gpuq.RawKernel(STRUCTS, "of_struct")
+    with pytest.raises(TypeError, match="argument 1 .*has the wrong byte order"):
+        kernel((1,), (N,), (outer(1).astype(OUTER.newbyteorder(">")), gpuq.zeros(N)))
+
+
 def test_scalars_may_be_arrays_of_one_item(gpuq):
     kernel, out = gpuq.RawKernel(STRUCTS, "of_scalars"), gpuq.zeros(3)
     vector = np.array([1.0, 2, 3]).view([("x", "f8"), ("y", "f8"), ("z", "f8")])

@@ -239,7 +239,7 @@ def test_values_that_numba_passes_in_parts(gpuq, parts):
     (2, (1.5, 2), TypeError, r"argument 3 \(`t\[0\]: int32`"), (3, np.datetime64(1, "ms"), TypeError, r"datetime64\[s\]"),
     (3, 100, TypeError, r"numpy.datetime64\(x, 's'\)"), (4, 256, OverflowError, "color"),
     (5, np.array([(1, 2)], POINT)[0], TypeError, "wrap the record"), (5, np.array([(1, 2)], POINT), TypeError, "wrap the array"),
-    (6, None, TypeError, None)])
+    (6, None, TypeError, None), (6, -1, OverflowError, "address.*-1 is no address"), (6, 1 << 63, OverflowError, "is no address")])
 def test_values_that_numba_would_not_pass_so(gpuq, parts, at, value, error, match):
     args = [1j, 0.5, (3, 4j), np.datetime64(100, "s"), 7, gpuq.InOut(np.zeros(1, POINT)), gpuq.In(np.ones(2)), gpuq.Out(np.zeros(11))]
     args[at] = value
@@ -461,7 +461,7 @@ extern "C" __global__ void kernel(unsigned short half, unsigned short brain, flo
 
 
 @pytest.mark.parametrize("value, half, brain", [
-    (1.5, 0x3E00, 0x3FC0), (-2, 0xC000, 0xC000), (1 + 2 ** -8, 0x3C04, 0x3F80), (1 + 3 * 2 ** -8, 0x3C0C, 0x3F82), (float("inf"), 0x7C00, 0x7F80)])
+    (1.5, 0x3E00, 0x3FC0), (-2, 0xC000, 0xC000), (1 + 2 ** -8, 0x3C04, 0x3F80), (1 + 3 * 2 ** -8, 0x3C0C, 0x3F81), (float("inf"), 0x7C00, 0x7F80)])
 def test_short_floats_of_triton(gpuq, value, half, brain):
     given = compiled({"half": "fp16", "brain": "bf16", "out": "*fp32"})
     given.src.fn.arg_names = ["half", "brain", "out"]

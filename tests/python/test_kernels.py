@@ -70,7 +70,7 @@ def test_numpy_and_ctypes_scalars_are_taken_as_they_are(gpuq, scalars):
 @pytest.mark.parametrize("at, value, error", [
     (1, 128, OverflowError), (3, 1 << 31, OverflowError), (4, -1, OverflowError), (6, 1 << 64, OverflowError),
     (3, 1.5, TypeError), (3, np.int64(1), TypeError), (3, np.float32(1), TypeError), (7, np.float64(1), TypeError),
-    (8, np.float32(1), TypeError), (8, "1", TypeError), (3, None, TypeError), (9, b"1", TypeError), (9, 3, TypeError),
+    (7, 1e300, OverflowError), (9, np.zeros(1, PAIR.newbyteorder(">"))[0], TypeError), (8, np.float32(1), TypeError), (8, "1", TypeError), (3, None, TypeError), (9, b"1", TypeError), (9, 3, TypeError),
     (3, np.zeros(1, np.int32), TypeError), (10, 3, TypeError)])
 def test_a_scalar_that_does_not_fit_is_told(gpuq, scalars, at, value, error):
     args = [*LIKE, Pair(1.5, 2), gpuq.Out(np.zeros(11))]

@@ -68,6 +68,8 @@ def test_prepared_calls_of_other_types(gpuq, module):
     turn = module.get_function("turn").prepare("PFdh")
     turn.prepared_call((1, 1), (N, 1, 1), z, 2j, 2, 1)
     np.testing.assert_array_equal(z, 4j * np.arange(N) + 1)
+    with pytest.raises(TypeError, match="argument 2 .*prepared as 'F'"):
+        turn.prepared_call((1, 1), (N, 1, 1), z, 10 ** 400, 2, 1)
     fill = module.get_function("fill").prepare(["P", np.dtype([("x", "f4"), ("y", "f4"), ("z", "f4")])])
     to = gpuq.zeros((N, 3), np.float32)
     fill.prepared_call((1, 1), (N, 1, 1), to, np.array([1, 2, 3], np.float32))
@@ -86,6 +88,35 @@ def test_structs_with_pointers_and_structs_by_value(gpuq, module):
     assert to.tolist() == [[1, 2, 3]] * 4
     with pytest.raises(TypeError, match="argument 2 .*must have 12 bytes.*has 8"):
         module.get_function("fill")(gpuq.Out(to), np.zeros(2, np.float32), block=(4, 1, 1))
+
+
+def test_structs_of_another_byte_order_are_refused(gpuq, module):
+    fill, to = module.get_function("fill"), gpuq.zeros((1, 3), np.float32)
+    big = np.array([1, 2, 3], ">f4")
+    with pytest.raises(TypeError, match="argument 2 .*has the wrong byte order"):
+        fill(to, big, block=(1, 1, 1))
+    with pytest.raises(TypeError, match="argument 2 .*has the wrong byte order"):
+        fill.prepare("P12s").prepared_call((1, 1), (1, 1, 1), to, big)
+
+
+class InOut:
+    """As pycuda.driver.InOut looks from outside."""
+
+    def __init__(self, array):
+        self.array = array
+
+
+def test_arrays_in_fortrans_layout_are_passed_as_they_are_in_memory(gpuq, scale):
+    x = np.asfortranarray(np.arange(12, dtype=np.float32).reshape(3, 4))
+    scale(InOut(x), np.float32(2), np.int32(12), block=(N, 1, 1))
+    np.testing.assert_array_equal(x, 2 * np.arange(12).reshape(3, 4))
+
+
+def test_what_cannot_be_an_address_is_told(gpuq):
+    put = gpuq.SourceModule("typedef unsigned long long Handle; __global__ void put(Handle to) {}").get_function("put").prepare("P")
+    for value in (-1, np.int64(-1), 1 << 64):
+        with pytest.raises(OverflowError, match="argument 1 .*out of range"):
+            put.prepared_call((1, 1), (1, 1, 1), value)
 
 
 @pytest.mark.parametrize("types, match", [

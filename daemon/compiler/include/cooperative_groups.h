@@ -413,18 +413,32 @@ GPUQ_GROUPS thread_group tiled_partition(const thread_block &block, unsigned n) 
                 __trap();
         return coalesced_group(gpuq_part_mask(rest < 32 ? (1u << rest) - 1 : 0xffffffffu, n));
 }
-template <unsigned gpuq_n, class GpuqParent>
-GPUQ_GROUPS thread_block_tile<gpuq_n, GpuqParent> tiled_partition(const GpuqParent &) {
-        return thread_block_tile<gpuq_n, GpuqParent>();
+template <unsigned gpuq_n>
+GPUQ_GROUPS thread_block_tile<gpuq_n, thread_block> tiled_partition(const thread_block &) {
+        return thread_block_tile<gpuq_n, thread_block>();
+}
+template <unsigned gpuq_n, unsigned gpuq_parent, class GpuqGrandparent>
+GPUQ_GROUPS thread_block_tile<gpuq_n, thread_block_tile<gpuq_parent, GpuqGrandparent>>
+tiled_partition(const thread_block_tile<gpuq_parent, GpuqGrandparent> &) {
+        return thread_block_tile<gpuq_n, thread_block_tile<gpuq_parent, GpuqGrandparent>>();
 }
 GPUQ_GROUPS coalesced_group binary_partition(const coalesced_group &group, bool predicate) {
-        unsigned lanes = __ballot_sync(group.gpuq_mask(), predicate);
+        unsigned mask = group.gpuq_mask(), lanes = __ballot_sync(mask, predicate);
 
-        return coalesced_group(predicate ? lanes : group.gpuq_mask() & ~lanes, !predicate, 2);
+        if (lanes == mask || lanes == 0)
+                return coalesced_group(mask);
+        return coalesced_group(predicate ? lanes : mask & ~lanes, predicate, 2);
 }
+/* Parts are counted in the order of their first threads. */
 template <class GpuqT>
 GPUQ_GROUPS coalesced_group labeled_partition(const coalesced_group &group, GpuqT label) {
-        return coalesced_group(__match_any_sync(group.gpuq_mask(), label));
+        unsigned mask = group.gpuq_mask(), lanes = __match_any_sync(mask, label), first = lanes & -lanes;
+        unsigned firsts = __ballot_sync(mask, first == 1u << thread_block::thread_rank() % 32);
+
+        return coalesced_group(lanes, (unsigned)__popc(firsts & (first - 1)), (unsigned)__popc(firsts));
+}
+GPUQ_GROUPS coalesced_group labeled_partition(const coalesced_group &group, bool label) {
+        return binary_partition(group, label);
 }
 
 template <class GpuqGroup> GPUQ_GROUPS void sync(const GpuqGroup &group) {

@@ -10,6 +10,19 @@
 
 #define GPUQ_SMALL static __device__ __forceinline__
 
+#ifndef GPUQ_WIDE
+#define GPUQ_WIDE
+/* An integer as a double that rounds to the same number of fewer bits: its last bit is set if any is lost (round to odd). */
+GPUQ_SMALL double gpuq_wide(long long v) {
+        double d = __ll2double_rz(v);
+        return (long long)d != v ? __builtin_bit_cast(double, __builtin_bit_cast(unsigned long long, d) | 1ull) : d;
+}
+GPUQ_SMALL double gpuq_wide(unsigned long long v) {
+        double d = __ull2double_rz(v);
+        return (unsigned long long)d != v ? __builtin_bit_cast(double, __builtin_bit_cast(unsigned long long, d) | 1ull) : d;
+}
+#endif
+
 struct GPUQ_RAW {
         unsigned short x;
 };
@@ -24,17 +37,19 @@ struct __attribute__((aligned(2))) GPUQ_ONE {
         __device__ GPUQ_ONE(double v) : GPUQ_ONE(GPUQ_NEAR(v)) {
         }
 #define GPUQ_FROM(type, wide)                                                                      \
-        __device__ GPUQ_ONE(type v) : GPUQ_ONE((wide)v) {                                          \
+        __device__ GPUQ_ONE(type v) : GPUQ_ONE(wide(v)) {                                          \
         }
         GPUQ_FROM(short, float)
         GPUQ_FROM(unsigned short, float)
         GPUQ_FROM(int, double)
         GPUQ_FROM(unsigned, double)
-        GPUQ_FROM(long, double)
-        GPUQ_FROM(unsigned long, double)
-        GPUQ_FROM(long long, double)
-        GPUQ_FROM(unsigned long long, double)
+        GPUQ_FROM(long long, gpuq_wide)
+        GPUQ_FROM(unsigned long long, gpuq_wide)
 #undef GPUQ_FROM
+        __device__ GPUQ_ONE(long v) : GPUQ_ONE((long long)v) {
+        }
+        __device__ GPUQ_ONE(unsigned long v) : GPUQ_ONE((unsigned long long)v) {
+        }
         __device__ operator float() const;
         __device__ operator GPUQ_RAW() const {
                 return {__x};
@@ -46,9 +61,6 @@ struct __attribute__((aligned(2))) GPUQ_ONE {
         __device__ operator type() const {                                                         \
                 return (type)(float)*this;                                                         \
         }
-        GPUQ_TO(signed char)
-        GPUQ_TO(unsigned char)
-        GPUQ_TO(char)
         GPUQ_TO(short)
         GPUQ_TO(unsigned short)
         GPUQ_TO(int)
@@ -58,6 +70,16 @@ struct __attribute__((aligned(2))) GPUQ_ONE {
         GPUQ_TO(long long)
         GPUQ_TO(unsigned long long)
 #undef GPUQ_TO
+/* Out of range gives the nearest number, and NaN 0; no instruction converts to a byte. */
+#define GPUQ_TO_BYTE(type, least, most)                                                            \
+        __device__ operator type() const {                                                         \
+                int v = __float2int_rz((float)*this);                                              \
+                return (type)(v < least ? least : v > most ? most : v);                            \
+        }
+        GPUQ_TO_BYTE(signed char, -128, 127)
+        GPUQ_TO_BYTE(unsigned char, 0, 255)
+        GPUQ_TO_BYTE(char, -128, 127)
+#undef GPUQ_TO_BYTE
 };
 
 struct __attribute__((aligned(4))) GPUQ_TWO {

@@ -145,23 +145,7 @@ static void read_location(Reader *reader) {
         }
 }
 
-/* ".reg.b16", as inline assembly of NVIDIA's headers has it without a blank: the type is read next. */
-static PtxToken part_from_type(Reader *reader, PtxToken token) {
-        static const char *const words[] = {".reg", ".local", ".shared", ".param"};
-
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-                size_t n = strlen(words[i]);
-
-                if (!ptx_token_starts(token, words[i]) || token.n <= n || token.s[n] != '.')
-                        continue;
-                reader->tokens.at = token.s + n;
-                token.n = n;
-        }
-        return token;
-}
-
 static void read_directive(Reader *reader, PtxToken token) {
-        token = part_from_type(reader, token);
         if (ptx_token_is(token, ".reg"))
                 reader_registers(reader);
         else if (ptx_token_is(token, ".local"))

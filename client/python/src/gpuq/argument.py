@@ -231,7 +231,10 @@ class Packer:
 
     def _float(self, value: float, keep: list) -> bytes:
         if self.kinds_known and self.kind in _LARGEST_EXACT:
-            return self._typed(value, "f" if self.kind == native.F32 else "d")
+            try:
+                return self._typed(value, "f" if self.kind == native.F32 else "d")
+            except OverflowError:
+                raise OverflowError(f"{self.where}: {value} is out of range") from None
         if not self.kinds_known:
             raise TypeError(f"{self.where}: this kernel's image does not record its parameters' types, so a Python "
                             "float has no width: use numpy.float32(x) or numpy.float64(x)")
@@ -263,6 +266,8 @@ class Packer:
         """Structs by value: numpy records, complex and half scalars, ctypes.Structure."""
         if isinstance(value, (np.ndarray, Argument)) or not self._is_bytes(value):
             raise self._mismatch(_describe(value))
+        if isinstance(value, np.generic):
+            check_bits(value.dtype, self.where)
         raw = bytes(value) if isinstance(value, (ctypes.Structure, ctypes.Union, bytes)) else value.tobytes()
         if len(raw) != self.size:
             raise TypeError(f"{self.where} must have {self.size} bytes, but the {type(value).__name__} has {len(raw)}")
@@ -320,6 +325,15 @@ def pack_buffer(handle: int, direction: int) -> bytes:
 # ---- host arrays -------------------------------------------------------------------------
 
 
+def check_bits(dtype: np.dtype, where: str) -> None:
+    """Check that a device can read such items as they are in memory. Raises TypeError with what to do."""
+    if dtype.hasobject or not dtype.isnative or dtype.itemsize == 0:
+        try:
+            check_dtype(dtype)
+        except TypeError as error:
+            raise TypeError(f"{where}: {error}") from None
+
+
 def check_array(array: np.ndarray, direction: int, where: str) -> np.ndarray:
     """Check that a job can use the array without conversion. Raises TypeError or ValueError with what to do."""
     if type(array) is not Array:
@@ -331,12 +345,7 @@ def check_array(array: np.ndarray, direction: int, where: str) -> np.ndarray:
         raise ValueError(f"{where}: the array is not C-contiguous (strides {array.strides}): "
                          "pass a contiguous copy, numpy.ascontiguousarray(a)" +
                          ("" if direction == native.IN else "; copy the result back from it"))
-    dtype = array.dtype
-    if dtype.hasobject or not dtype.isnative or dtype.itemsize == 0:
-        try:
-            check_dtype(dtype)
-        except TypeError as error:
-            raise TypeError(f"{where}: {error}") from None
+    check_bits(array.dtype, where)
     if direction != native.IN and not array.flags.writeable:
         raise ValueError(f"{where}: the array is read-only, but the job writes it: pass a writable copy, a.copy()")
     return array

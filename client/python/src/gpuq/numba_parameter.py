@@ -226,6 +226,8 @@ class _AddressPacker(Packer):
 
     def scalar(self, value, keep: list) -> bytes:
         if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            if not 0 <= value < 1 << 63:
+                raise OverflowError(f"{self.where}: {value} is no address")
             return _word(int(value))
         return super().scalar(value, keep)
 

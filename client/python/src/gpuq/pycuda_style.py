@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _native as native
 from . import errors
-from .argument import Argument, In, InOut, Out
+from .argument import Argument, In, InOut, Out, check_bits
 from .arrays import Array
 from .complex_header import headers_for
 from .config import LaunchConfig
@@ -214,9 +214,9 @@ def _converted(code: str, packer, arg):
         if code in _NUMPY:
             return _NUMPY[code](arg)
         if code.endswith("s"):
-            return _bytes(arg)
+            return _bytes(packer, arg)
         return np.frombuffer(struct.pack(code, arg), code)[0]
-    except (struct.error, TypeError) as error:
+    except (struct.error, TypeError, OverflowError) as error:
         raise TypeError(f"{packer.where} was prepared as {code!r} and cannot be {arg!r}: {error}") from None
 
 
@@ -224,6 +224,8 @@ def _pointer(packer, arg):
     if isinstance(arg, (int, np.integer)) and not isinstance(arg, bool):
         if packer.kind == native.POINTER_KIND:
             raise TypeError(f"{packer.where} must be an array, not an address: pass the DeviceArray itself")
+        if not 0 <= arg < 1 << 64:
+            raise OverflowError(f"{packer.where}: {arg} is out of range")
         return np.uint64(arg)
     return _argument(packer, arg)
 
@@ -239,12 +241,16 @@ def _arguments(kernel, args) -> list:
 def _argument(packer, arg):
     """Convert In, Out and InOut of pycuda.driver, recognized by name so that PyCUDA need not be imported."""
     if not isinstance(arg, Argument) and hasattr(arg, "array") and type(arg).__name__ in _WRAPPERS:
-        return _WRAPPERS[type(arg).__name__](arg.array)
+        arg = _WRAPPERS[type(arg).__name__](arg.array)
     if isinstance(arg, np.ndarray) and not isinstance(arg, (Array, np.ma.MaskedArray)) and packer is not None and \
             packer.kind != native.POINTER_KIND:
-        return arg.reshape(())[()] if arg.size == 1 else _bytes(arg)
+        return arg.reshape(())[()] if arg.size == 1 else _bytes(packer, arg)
     return as_inout(arg)
 
 
-def _bytes(arg) -> bytes:
-    return bytes(arg) if isinstance(arg, bytes) else np.ascontiguousarray(arg).tobytes()
+def _bytes(packer, arg) -> bytes:
+    if isinstance(arg, bytes):
+        return bytes(arg)
+    array = np.ascontiguousarray(arg)
+    check_bits(array.dtype, packer.where)
+    return array.tobytes()

@@ -176,11 +176,8 @@ def _packer(kernel: str, index: int, parameter: TritonParameter, size: int) -> T
 
 
 def _bfloat16(value: float) -> bytes:
-    """The upper half of the float, rounded to the nearest even one."""
-    bits = int(np.float32(value).view(np.uint32))
-    if not np.isnan(value):
-        bits += 0x7FFF + ((bits >> 16) & 1)
-    return struct.pack("=H", bits >> 16 & 0xFFFF)
+    """The upper half of the float, as Triton's own launcher passes it: not rounded."""
+    return struct.pack("=H", int(np.float32(value).view(np.uint32)) >> 16)
 
 
 _MISSING = object()

@@ -19,10 +19,10 @@
 #error "gpuq_device.h is for clang -x cuda"
 #endif
 
-#define __host__               __attribute__((host))
-#define __device__             __attribute__((device))
-#define __global__             __attribute__((global))
-#define __shared__             __attribute__((shared))
+#define __host__   __attribute__((host))
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
 /* "used", or clang takes one that is static for what it is initialized to, as nothing here changes it. */
 #define __constant__           __attribute__((constant)) __attribute__((used))
 #define __managed__            __attribute__((managed))
@@ -32,7 +32,8 @@
 #define __align__(n)           __attribute__((aligned(n)))
 /* Clang has no attribute for it; without it a kernel would run in clusters of one block. */
 #define __cluster_dims__(...)                                                                      \
-        _Pragma("GCC error \"clang has no __cluster_dims__: give the cluster's size at the launch\"")
+        _Pragma("GCC error \"clang has no __cluster_dims__: give the cluster's size at the "       \
+                "launch\"")
 #define __grid_constant__
 #define __CUDACC__           1
 #define __CUDACC_VER_MAJOR__ 12
@@ -1084,19 +1085,24 @@ GPUQ_DEVICE void tex2D(T *result, cudaTextureObject_t texture, float x, float y)
 #define GPUQ_OTHER(name, parameters, instruction, ...)                                             \
         template <class T> GPUQ_DEVICE T name parameters {                                         \
                 float texel;                                                                       \
-                asm volatile("{ .reg .f32 a, b, c; " instruction " }" : "=f"(texel) : __VA_ARGS__); \
+                asm volatile("{ .reg .f32 a, b, c; " instruction " }"                              \
+                             : "=f"(texel)                                                         \
+                             : __VA_ARGS__);                                                       \
                 return T();                                                                        \
         }
 GPUQ_OTHER(tex3D, (cudaTextureObject_t t, float x, float y, float z),
-           "tex.3d.v4.f32.f32 {%0, a, b, c}, [%1, {%2, %3, %4, %4}];", "l"(t), "f"(x), "f"(y), "f"(z))
+           "tex.3d.v4.f32.f32 {%0, a, b, c}, [%1, {%2, %3, %4, %4}];", "l"(t), "f"(x), "f"(y),
+           "f"(z))
 GPUQ_OTHER(tex2DLod, (cudaTextureObject_t t, float x, float y, float level),
-           "tex.level.2d.v4.f32.f32 {%0, a, b, c}, [%1, {%2, %3}], %4;", "l"(t), "f"(x), "f"(y), "f"(level))
+           "tex.level.2d.v4.f32.f32 {%0, a, b, c}, [%1, {%2, %3}], %4;", "l"(t), "f"(x), "f"(y),
+           "f"(level))
 GPUQ_OTHER(tex2DLayered, (cudaTextureObject_t t, float x, float y, int layer),
-           "tex.a2d.v4.f32.f32 {%0, a, b, c}, [%1, {%4, %2, %3, %3}];", "l"(t), "f"(x), "f"(y), "r"(layer))
+           "tex.a2d.v4.f32.f32 {%0, a, b, c}, [%1, {%4, %2, %3, %3}];", "l"(t), "f"(x), "f"(y),
+           "r"(layer))
 GPUQ_OTHER(tex2Dgather, (cudaTextureObject_t t, float x, float y, int = 0),
            "tld4.r.2d.v4.f32.f32 {%0, a, b, c}, [%1, {%2, %3}];", "l"(t), "f"(x), "f"(y))
-GPUQ_OTHER(surf2Dread, (cudaSurfaceObject_t s, int x, int y), "suld.b.2d.b32.trap {%0}, [%1, {%2, %3}];", "l"(s),
-           "r"(x), "r"(y))
+GPUQ_OTHER(surf2Dread, (cudaSurfaceObject_t s, int x, int y),
+           "suld.b.2d.b32.trap {%0}, [%1, {%2, %3}];", "l"(s), "r"(x), "r"(y))
 #undef GPUQ_OTHER
 template <class T> GPUQ_DEVICE void surf2Dwrite(T, cudaSurfaceObject_t s, int x, int y) {
         asm volatile("sust.b.2d.b32.trap [%0, {%1, %2}], {%1};" ::"l"(s), "r"(x), "r"(y));
@@ -1132,8 +1138,10 @@ GPUQ_DEVICE void *gpuq_set(void *to, int value, size_t n) {
         return to;
 }
 /* Clang's own are calls of the host's library if the length is not constant. */
-#define memcpy(to, from, n) (__builtin_constant_p(n) ? __builtin_memcpy(to, from, n) : gpuq_copy(to, from, n))
-#define memset(to, value, n) (__builtin_constant_p(n) ? __builtin_memset(to, value, n) : gpuq_set(to, value, n))
+#define memcpy(to, from, n)                                                                        \
+        (__builtin_constant_p(n) ? __builtin_memcpy(to, from, n) : gpuq_copy(to, from, n))
+#define memset(to, value, n)                                                                       \
+        (__builtin_constant_p(n) ? __builtin_memset(to, value, n) : gpuq_set(to, value, n))
 
 /* Inline, so that a module without them has no functions of these names. */
 #pragma clang diagnostic push

@@ -32,8 +32,7 @@
 #define __align__(n)           __attribute__((aligned(n)))
 /* Clang has no attribute for it; without it a kernel would run in clusters of one block. */
 #define __cluster_dims__(...)                                                                      \
-        _Pragma("GCC error \"clang has no __cluster_dims__: give the cluster's size at the "       \
-                "launch\"")
+        _Pragma("GCC error \"no __cluster_dims__ with clang: the launch gives the size\"")
 #define __grid_constant__
 #define __CUDACC__           1
 #define __CUDACC_VER_MAJOR__ 12

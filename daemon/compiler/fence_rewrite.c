@@ -212,7 +212,7 @@ static const PtxOperand *target_of(const PtxInstruction *in) {
 static const struct {
         const char *name;
         size_t at; /* of the parameter */
-} words[] = {
+} parts_of_fence[] = {
         {"b0", offsetof(Fence, ranges[0].begin)},
         {"n0", offsetof(Fence, ranges[0].n_bytes)},
         {"b1", offsetof(Fence, ranges[1].begin)},
@@ -221,13 +221,13 @@ static const struct {
 };
 
 static void print_word(FILE *out, size_t i) {
-        fprintf(out, "\tld.param.b64 %%gpuq_fence_%s, [gpuq_fence+%zu];\n", words[i].name,
-                words[i].at);
+        fprintf(out, "\tld.param.b64 %%gpuq_fence_%s, [gpuq_fence+%zu];\n", parts_of_fence[i].name,
+                parts_of_fence[i].at);
 }
 
 void fence_print_word(const FenceText *fence, FILE *out, const char *name) {
-        for (size_t i = 0; fence->is_entry && i < ARRAY_SIZE(words); i++)
-                if (strcmp(words[i].name, name) == 0)
+        for (size_t i = 0; fence->is_entry && i < ARRAY_SIZE(parts_of_fence); i++)
+                if (strcmp(parts_of_fence[i].name, name) == 0)
                         print_word(out, i);
 }
 
@@ -253,10 +253,10 @@ static void pass_fence(FenceText *fence, const PtxInstruction *in, const PtxOper
         tell(fence, in->begin);
         out = fence_edit(fence, in->begin, 0);
         fputs("\n\t{\n\t.param .align 8 .b8 gpuq_fence_c[40];\n", out);
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-                fence_print_word(fence, out, words[i].name);
-                fprintf(out, "\tst.param.b64 [gpuq_fence_c+%zu], %%gpuq_fence_%s;\n", words[i].at,
-                        words[i].name);
+        for (size_t i = 0; i < ARRAY_SIZE(parts_of_fence); i++) {
+                fence_print_word(fence, out, parts_of_fence[i].name);
+                fprintf(out, "\tst.param.b64 [gpuq_fence_c+%zu], %%gpuq_fence_%s;\n",
+                        parts_of_fence[i].at, parts_of_fence[i].name);
         }
         fputc('\t', out);
         comma = ptx_tokens_peek(&tokens);
@@ -362,7 +362,7 @@ static void fence_call(FenceText *fence, const PtxInstruction *in) {
 
 /* A number behind the table's end would lead anywhere. */
 static void fence_branch(FenceText *fence, const PtxFunction *function, const PtxInstruction *in) {
-        const PtxOperand *index = &in->operands[0];
+        const PtxOperand *index = in->operands;
         FILE *out;
 
         if (in->n_operands != 2 || in->operands[1].kind != PTX_TABLE ||
@@ -410,7 +410,7 @@ static void begin_function(FenceText *fence, const PtxFunction *function) {
               "%gpuq_fence_b0, %gpuq_fence_b1, %gpuq_fence_n0, %gpuq_fence_n1;\n"
               "\t.reg .b32 %gpuq_fence_x, %gpuq_fence_y, %gpuq_fence_w;\n",
               out);
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        for (size_t i = 0; i < ARRAY_SIZE(parts_of_fence); i++)
                 print_word(out, i);
         fputs("\tsetp.eq.u64 %gpuq_fence_ok, %gpuq_fence_f, %gpuq_fence_f;\n", out);
 }

@@ -85,7 +85,8 @@ typedef struct Piece {
         size_t end;
 } Piece;
 
-static void write_pieces(const FenceText *fence, const Piece *pieces, const char *words,
+/* Return: false: edits overlap, as where two functions have one name. */
+static bool write_pieces(const FenceText *fence, const Piece *pieces, const char *words,
                          PtxToken part, FILE *out) {
         const char *at = part.s, *end = part.s + part.n;
 
@@ -95,14 +96,19 @@ static void write_pieces(const FenceText *fence, const Piece *pieces, const char
                 if (piece->edit.at < part.s || piece->edit.at > end ||
                     (piece->edit.at == end && end != fence->text.s + fence->text.n))
                         continue;
+                if (piece->edit.at < at)
+                        return false;
                 fwrite(at, 1, (size_t)(piece->edit.at - at), out);
                 fwrite(words + piece->edit.begin, 1, piece->end - piece->edit.begin, out);
                 at = piece->edit.at + piece->edit.n_removed;
         }
+        if (at > end)
+                return false;
         fwrite(at, 1, (size_t)(end - at), out);
+        return true;
 }
 
-static int write_parts(const FenceText *fence, const char *words, size_t n_words, FILE *out) {
+static int write_parts(FenceText *fence, const char *words, size_t n_words, FILE *out) {
         _cleanup_(freep) Piece *pieces = calloc(fence->n_edits + 1, sizeof(*pieces));
         _cleanup_(freep) size_t *ends = find_ends(fence, n_words);
 
@@ -112,8 +118,9 @@ static int write_parts(const FenceText *fence, const char *words, size_t n_words
                 pieces[i] = (Piece){fence->edits[i], ends[i]};
         qsort(pieces, fence->n_edits, sizeof(*pieces), compare_edits);
         for (size_t i = 0; i < fence->n_parts; i++)
-                write_pieces(fence, pieces, words, fence->parts[i], out);
-        return 0;
+                if (!write_pieces(fence, pieces, words, fence->parts[i], out))
+                        fence_refuse(fence, "its functions are not understood");
+        return fence->r;
 }
 
 static void add_part(FenceText *fence, PtxToken part) {

@@ -16,7 +16,8 @@
 #define TRANSIT_ROOM_BATCHES 256u /* of so many: the result is off by one of them at most */
 
 /**
- * transit_room_measure() - takes 70 ms for 500,000; other processes of this uid are refused meanwhile
+ * transit_room_measure() - takes 70 ms for 500,000; other processes of this uid are refused meanwhile. If there is almost
+ * none, it tries again for up to 0.2 s, as another process may measure
  * @limit: RLIMIT_NOFILE, the kernel's limit
  *
  * Return: at most @limit, at least 1.

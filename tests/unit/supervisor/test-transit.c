@@ -331,6 +331,19 @@ static void fill_kernel(int socket) {
         assert_int_equal(n, -ETOOMANYREFS);
 }
 
+static int held = -1; /* until somebody waits */
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout) {
+        if (!fds && held >= 0) {
+                close(held);
+                held = -1;
+        }
+        return __real_poll(fds, n, timeout);
+}
+
 /* What clients of an earlier supervisor have not read leaves less to divide. */
 static void what_is_unread_of_others_is_measured(void **state) {
         struct rlimit before;
@@ -350,8 +363,9 @@ static void what_is_unread_of_others_is_measured(void **state) {
         fill_kernel(unread[0]);
         assert_in_range(transit_room_measure(FILES_MAX), 1, 10);
         close(unread[0]);
-        close(unread[1]);
+        held = unread[1]; /* as by another supervisor that measures, too, and is done soon */
         assert_int_equal(transit_room_measure(FILES_MAX), FILES_MAX);
+        assert_int_equal(held, -1);
 
         assert_int_equal(setresuid(0, 0, 0), 0);
         setrlimit(RLIMIT_NOFILE, &before);

@@ -167,7 +167,7 @@ def test_the_status_has_the_slurm_jobs_of_connected_clients(start_gpuqd, slurm_j
     (folder / "weights.conf").write_text(f"[slurm {UID}]\nweight = 3\n")
     daemon = start_gpuqd(private=False, slurm_dir=folder)
     assert documents(daemon, "status")["slurm_jobs"] == [] and "SLURM" not in daemon.run("status", "--verbose").stdout
-    with clients_of(daemon, [slurm_job(7), slurm_job(7), slurm_job(8)]):
+    with clients_of(daemon, [slurm_job(8), slurm_job(7), slurm_job(7)]):  # listed by number
         wanted = {7: (UID, "physics", 3, 2), 8: (UID, None, 3, 1)}
 
         def jobs(**options):

@@ -6,6 +6,7 @@
 #include "status.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "accounting_ops.h"
@@ -211,6 +212,15 @@ static void report_slurm_job(const SlurmJob *job, Gpuq__V1__SlurmJobStatus *to) 
         to->clients = job->n_clients;
 }
 
+static int report_compare_slurm_jobs(const void *a, const void *b) {
+        const Gpuq__V1__SlurmJobStatus *job = *(Gpuq__V1__SlurmJobStatus *const *)a;
+        const Gpuq__V1__SlurmJobStatus *other = *(Gpuq__V1__SlurmJobStatus *const *)b;
+
+        if (job->number != other->number)
+                return job->number < other->number ? -1 : 1;
+        return (job->uid > other->uid) - (job->uid < other->uid);
+}
+
 /* Those of @user, or of all users. */
 static int report_slurm_jobs(Clients *clients, const User *user, bool of_all,
                              Gpuq__V1__Status *status) {
@@ -228,6 +238,7 @@ static int report_slurm_jobs(Clients *clients, const User *user, bool of_all,
                 list[status->n_slurm_jobs] = &jobs[status->n_slurm_jobs];
                 report_slurm_job(job, &jobs[status->n_slurm_jobs++]);
         }
+        qsort(list, status->n_slurm_jobs, sizeof(*list), report_compare_slurm_jobs);
         return 0;
 }
 

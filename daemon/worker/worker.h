@@ -35,7 +35,7 @@ typedef struct WorkerOptions {
         uint64_t cache_bytes;   /* that this folder may have */
         unsigned compile_timeout_s;
         bool coalesce, in_place; /* IssueSettings */
-        bool fence;              /* jobs reach their own memory only (compiler/fence.h) */
+        bool fence;              /* kernels reach no other user's memory (compiler/fence.h) */
         unsigned coalesce_us;
         unsigned connections; /* to the device */
         unsigned poll_us;

@@ -2,7 +2,7 @@
 /*
  * Lending
  *
- * Lending decides who reads a session's direct ring (proto/direct_ring.h). gpuqd offers the ring to a session that fires
+ * A lending decides who reads its session's direct ring (proto/direct_ring.h). gpuqd offers the ring to a session that fires
  * prepared jobs and does nothing else. Once it does, and its earlier jobs have ended, a worker has the ring as a lease
  * (jobs/lease.h); at all other times what is in it is read here, as if it had come in messages.
  *

@@ -64,9 +64,7 @@ static void refuse(Rewriter *rewriter, const char *format, ...) {
                 rewriter->r = -ENOMEM;
         }
         va_end(arguments);
-        for (char *s = rewriter->error; s && *s; s++)
-                if (!isprint((unsigned char)*s))
-                        *s = '?';
+        ptx_clean(rewriter->error);
 }
 
 static void copy_until(Rewriter *rewriter, const char *end) {
@@ -502,19 +500,6 @@ static void write_functions(Rewriter *rewriter) {
 
 /* ---- the module ------------------------------------------------------------------------------ */
 
-/* Behind .version, .target and .address_size with their values. */
-static const char *first_declaration(PtxToken text) {
-        PtxTokens tokens = {text.s, text.s + text.n};
-        PtxToken token;
-
-        while ((token = ptx_tokens_next(&tokens)).n > 0)
-                if (*token.s == '.' && token.n > 1 && !isdigit((unsigned char)token.s[1]) &&
-                    !ptx_token_is(token, ".version") && !ptx_token_is(token, ".target") &&
-                    !ptx_token_is(token, ".address_size"))
-                        return token.s;
-        return text.s + text.n;
-}
-
 static void check_variables(Rewriter *rewriter) {
         size_t n = 0;
 
@@ -555,7 +540,7 @@ static void rewrite(Rewriter *rewriter) {
         if (rewriter->r)
                 return;
 
-        copy_until(rewriter, first_declaration(rewriter->text));
+        copy_until(rewriter, ptx_first_declaration(rewriter->text));
         check_functions_declare(rewriter->out);
         write_functions(rewriter);
         copy_until(rewriter, end);

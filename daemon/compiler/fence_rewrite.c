@@ -8,7 +8,6 @@
  */
 #include "compiler/fence_rewrite.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -35,9 +34,7 @@ void fence_refuse(FenceText *fence, const char *format, ...) {
                 fence->r = -ENOMEM;
         }
         va_end(arguments);
-        for (char *s = fence->error; s && *s; s++)
-                if (!isprint((unsigned char)*s))
-                        *s = '?';
+        ptx_clean(fence->error);
 }
 
 FILE *fence_edit(FenceText *fence, const char *at, size_t n_removed) {
@@ -434,19 +431,6 @@ static void fence_function(FenceText *fence, const PtxFunction *function) {
 
 /* ---- the module -------------------------------------------------------------------------------------- */
 
-/* Behind .version, .target and .address_size with their values. */
-static const char *first_declaration(PtxToken text) {
-        PtxTokens tokens = {text.s, text.s + text.n};
-        PtxToken token;
-
-        while ((token = ptx_tokens_next(&tokens)).n > 0)
-                if (*token.s == '.' && token.n > 1 && !isdigit((unsigned char)token.s[1]) &&
-                    !ptx_token_is(token, ".version") && !ptx_token_is(token, ".target") &&
-                    !ptx_token_is(token, ".address_size"))
-                        return token.s;
-        return text.s + text.n;
-}
-
 /* Constants are reached by instructions of their own, unless their addresses are made generic. */
 static bool is_reached(const FenceText *fence, const PtxVariable *variable) {
         if (ptx_variable_size(variable) == 0)
@@ -526,7 +510,7 @@ static void rewrite(FenceText *fence) {
         if (fence->r)
                 return;
 
-        fence_functions_declare(fence, fence_edit(fence, first_declaration(fence->text), 0));
+        fence_functions_declare(fence, fence_edit(fence, ptx_first_declaration(fence->text), 0));
         add_parameters(fence);
         for (size_t i = 0; i < fence->module->n_functions && !fence->r; i++)
                 if (fence->module->functions[i].is_defined)

@@ -81,10 +81,7 @@ void reader_fail(Reader *reader, const char *format, ...) {
                 reader_stop(reader, -ENOMEM);
                 return;
         }
-        /* The message goes to logs and terminals. */
-        for (char *s = reader->error; *s; s++)
-                if (!isprint((unsigned char)*s))
-                        *s = '?';
+        ptx_clean(reader->error);
         reader_stop(reader, PTX_E_INVALID);
 }
 

@@ -115,3 +115,21 @@ bool ptx_token_number(PtxToken token, unsigned long *ret_number) {
         *ret_number = number;
         return true;
 }
+
+const char *ptx_first_declaration(PtxToken text) {
+        PtxTokens tokens = {text.s, text.s + text.n};
+        PtxToken token;
+
+        while ((token = ptx_tokens_next(&tokens)).n > 0)
+                if (*token.s == '.' && token.n > 1 && !isdigit((unsigned char)token.s[1]) &&
+                    !ptx_token_is(token, ".version") && !ptx_token_is(token, ".target") &&
+                    !ptx_token_is(token, ".address_size"))
+                        return token.s;
+        return text.s + text.n;
+}
+
+void ptx_clean(char *message) {
+        for (char *s = message; s && *s; s++)
+                if (!isprint((unsigned char)*s))
+                        *s = '?';
+}

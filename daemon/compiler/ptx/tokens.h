@@ -45,4 +45,9 @@ bool ptx_token_is_name(PtxToken token);
 /** ptx_token_number() - an integer without sign. Return: false if it is none that fits. */
 bool ptx_token_number(PtxToken token, unsigned long *ret_number);
 
+/** ptx_first_declaration() - behind .version, .target and .address_size with their values. */
+const char *ptx_first_declaration(PtxToken text);
+/** ptx_clean() - what is not printable becomes a question mark, as messages go to logs and terminals; NULL is fine. */
+void ptx_clean(char *message);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compiler/ptx/translator.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -10,9 +9,7 @@
 static void set_error(Translator *t, char *error) {
         t->error = error;
         t->r = error ? PTX_E_INVALID : -ENOMEM;
-        for (char *s = error; s && *s; s++)
-                if (!isprint((unsigned char)*s))
-                        *s = '?';
+        ptx_clean(error);
 }
 
 void translator_refuse(Translator *t, const char *format, ...) {

@@ -28,6 +28,8 @@ sh "$root/tests/gpu/unit-calls.sh" "$unit" >"$pack/stage/libexec/gpuq-tests/unit
 for test in "$build"/tests/unit/worker/test-* "$build/tests/unit/compiler/test-twins"; do
         [ -f "$test" ] && [ -x "$test" ] && cp "$test" "$pack/stage/libexec/gpuq-unit/"
 done
+mkdir "$pack/stage/libexec/gpuq-unit/libraries" # stand-ins that compute on the host
+cp "$build"/tests/unit/worker/lib*.so.?? "$pack/stage/libexec/gpuq-unit/libraries/"
 
 mkdir "$pack/tests"
 cp -a "$root/tests/conftest.py" "$root/tests/pytest.ini" "$root/tests/summary.py" "$root/tests/system.sh" "$root/tests/rooms.py" "$root/tests/harness" \

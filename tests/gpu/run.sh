@@ -41,7 +41,7 @@ export GPUQ_TEST_LIBEXEC
 for test in "$pack"/stage/libexec/gpuq-unit/test-*; do
         [ -x "$test" ] || continue
         name=$(basename "$test")
-        if timeout 120 "$test" >"$out/$name.log" 2>&1; then
+        if GPUQ_TEST_LIBRARIES="$pack/stage/libexec/gpuq-unit/libraries" timeout 120 "$test" >"$out/$name.log" 2>&1; then
                 verdict=passed
         else
                 verdict=FAILED

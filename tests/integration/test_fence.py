@@ -443,8 +443,7 @@ def refusal(client, source, **options):
 
 @pytest.mark.parametrize("source, words", [
     ('extern "C" __global__ void k() { int *p = (int *)malloc(4); *p = 1; free(p); }', "calls malloc()"),
-    ('#include <stdio.h>\nextern "C" __global__ void k() { asm volatile("discard.global.L2 [%0], 128;" : : "l"(0ull)); }',
-     "discard"),
+    ('extern "C" __global__ void k(float *x) { asm volatile("discard.global.L2 [%0], 128;" : : "l"(x)); }', "discard"),
 ])
 def test_what_cannot_be_fenced_is_refused(alice, source, words):
     text = refusal(alice, source)

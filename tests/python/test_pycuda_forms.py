@@ -14,10 +14,10 @@ struct Operation { int n, unused; float *data; };
 __global__ void scale(float *x, float factor, int n)
 {
         extern __shared__ float own[];
-        if (threadIdx.x < n)
-                x[threadIdx.x] *= factor;
         if (blockIdx.x)
                 own[256] = 1;
+        else if (threadIdx.x < n)
+                x[threadIdx.x] *= factor;
 }
 
 __global__ void twice(Operation *all)
@@ -58,7 +58,7 @@ def test_prepared_calls(gpuq, scale, types):
     assert job.wait().state == "done" and x[N - 1] == 0.5
     d = gpuq.to_device(x)
     scale.prepared_call((2, 1), (N, 1, 1), d, 4.0, N, shared_size=2048)
-    assert d.get()[N - 1] == 8
+    assert d.get()[N - 1] == 2
     scale.prepare(types, shared=2048).prepared_call((2,), (N,), d, 1.0, 0)
     assert scale.num_regs > 0 and scale.max_threads_per_block >= N
 

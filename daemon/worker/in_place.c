@@ -61,9 +61,19 @@ static bool class_may_hold(InPlaceClass *class, uint64_t now_ns) {
         return now_ns < class->until_ns;
 }
 
-static InPlaceChoice class_kept(const InPlaceClass *class) {
-        InPlaceState state = class->state == IN_PLACE_TRYING ? class->kept : class->state;
+static InPlaceState class_decided(const InPlaceClass *class) {
+        return class->state == IN_PLACE_TRYING ? class->kept : class->state;
+}
 
+/* As decided for this class; before that, as for the next smaller one that was, or else the next larger one. */
+static InPlaceChoice in_place_kept(const InPlace *in_place, const InPlaceClass *class) {
+        size_t own = (size_t)(class - in_place->classes);
+        InPlaceState state = class_decided(class);
+
+        for (size_t i = own; i-- > 0 && state == IN_PLACE_UNTRIED;)
+                state = class_decided(&in_place->classes[i]);
+        for (size_t i = own + 1; i < IN_PLACE_CLASSES && state == IN_PLACE_UNTRIED; ++i)
+                state = class_decided(&in_place->classes[i]);
         return (InPlaceChoice){.in_place = state == IN_PLACE_WON};
 }
 
@@ -81,20 +91,20 @@ InPlaceChoice in_place_choose(InPlace *in_place, uint64_t n_bytes, size_t n_jobs
         if (class->state != IN_PLACE_TRYING && now_ns >= class->again_at_ns)
                 class_try(class);
         if (class->state != IN_PLACE_TRYING || in_place->in_trial)
-                return class_kept(class);
+                return in_place_kept(in_place, class);
         if (beside == IN_PLACE_BESIDE_OLD)
-                return class_kept(class);
+                return in_place_kept(in_place, class);
         may_hold = class_may_hold(class, now_ns);
         if (beside == IN_PLACE_BESIDE_NEW)
                 return may_hold ? (InPlaceChoice){.wait = true, .quiet_ns = class->until_ns}
-                                : class_kept(class);
+                                : in_place_kept(in_place, class);
 
         /* The staged way first: it is safe, and trials are compared with it. */
         way = class->n_told[true] < class->n_told[false];
         if (way && in_place->alone_ns > 0 && !in_place_may_try(in_place, n_jobs)) {
                 class->best_ns[true] = UINT64_MAX;
                 class_decide(class, now_ns);
-                return class_kept(class);
+                return in_place_kept(in_place, class);
         }
 
         in_place->in_trial = true;

@@ -8,7 +8,8 @@
  * Whether a kernel should work on host memory itself instead of on a copy. It depends on the kernel: one
  * that reads each word once gains 2-fold, one with atomics loses 400-fold. So both ways are timed for
  * each kernel and size class, in turns. The better one is kept, and both are tried again with backoff.
- * In place is one launch where the other way is three, so it may take half as long again. Pure.
+ * In place is one launch where the other way is three, so it may take half as long again. A size class that
+ * is not decided yet follows its neighbours. Pure.
  *
  *     UNTRIED -> TRYING -> WON or LOST -> TRYING -> …
  *
@@ -18,7 +19,9 @@
  *
  * Beside other work a run's time depends on that work, so a trial has the device alone: other work waits
  * in a quiet window for the trial's end, and the trial for the end of work in flight. If the window was
- * too short, trials wait for the next one, or until no other work is left by itself.
+ * too short, trials wait for the next one, or until no other work is left by itself. The time is the
+ * device's: the worker's thread may lose its core, and one trial in place that seemed 32 times as long
+ * decided for two seconds (with 16 clients on 16 cores, one start in two).
  *
  * A trial must cost little: one at a time, of small jobs; of several jobs at once only if that many times
  * a lone job's time is little.
@@ -81,7 +84,7 @@ typedef struct InPlaceChoice {
 /** in_place_choose() - choose the way of a run of @n_jobs with @n_bytes of host memory in all, both > 0. */
 InPlaceChoice in_place_choose(InPlace *in_place, uint64_t n_bytes, size_t n_jobs,
                               InPlaceBeside beside, uint64_t now_ns);
-/** in_place_told() - a run took @took_ns; only trials count. */
+/** in_place_told() - a run took the device @took_ns > 0; only trials count. */
 void in_place_told(InPlace *in_place, const InPlaceChoice *choice, uint64_t n_bytes, size_t n_jobs,
                    uint64_t took_ns, uint64_t now_ns);
 /** in_place_forget() - a trial had no result. */

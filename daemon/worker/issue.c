@@ -355,7 +355,7 @@ static int issue_event(Issuer *issuer, const Batch *batch, CUevent *event, Failu
         const Driver *cu = issuer->context->cu;
         int r;
 
-        if (!TAILQ_FIRST(&batch->jobs)->timed)
+        if (!TAILQ_FIRST(&batch->jobs)->timed && !batch->choice.trial)
                 return 0;
 
         if (issuer->n_events > 0) {
@@ -487,24 +487,31 @@ static void issuer_keep_event(Issuer *issuer, CUevent *event) {
         *event = NULL;
 }
 
-static void issue_read_events(Issuer *issuer, Batch *batch) {
-        float milliseconds;
+/* Return: 0: it was not measured. */
+static uint64_t issue_read_events(Issuer *issuer, Batch *batch) {
+        float milliseconds = 0;
 
         if (batch->begin && batch->end &&
-            issuer->context->cu->cuEventElapsedTime(&milliseconds, batch->begin, batch->end) ==
-                    CUDA_SUCCESS &&
-            milliseconds > 0)
-                TAILQ_FIRST(&batch->jobs)->run.gpu_ns = (uint64_t)((double)milliseconds * 1e6);
+            issuer->context->cu->cuEventElapsedTime(&milliseconds, batch->begin, batch->end) !=
+                    CUDA_SUCCESS)
+                milliseconds = 0;
 
         issuer_keep_event(issuer, &batch->begin);
         issuer_keep_event(issuer, &batch->end);
+        return milliseconds > 0 ? (uint64_t)((double)milliseconds * 1e6) : 0;
 }
 
 void issue_finish(Issuer *issuer, Batch *batch, uint64_t now_ns) {
-        issue_read_events(issuer, batch);
-        if (batch->in_place)
+        Job *first = TAILQ_FIRST(&batch->jobs);
+        uint64_t gpu_ns = issue_read_events(issuer, batch);
+
+        if (first->timed)
+                first->run.gpu_ns = gpu_ns;
+        if (batch->in_place && gpu_ns > 0)
                 in_place_told(batch->in_place, &batch->choice, batch->n_small, batch->n_jobs,
-                              now_ns > batch->issued_ns ? now_ns - batch->issued_ns : 0, now_ns);
+                              gpu_ns, now_ns);
+        else if (batch->in_place)
+                in_place_forget(batch->in_place, &batch->choice);
         graph_release(batch->graph);
         batch->graph = NULL;
         issue_release_textures(issuer, batch);

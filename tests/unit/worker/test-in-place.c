@@ -109,6 +109,25 @@ static void sizes_are_judged_apart(void **state) {
         assert_int_equal(in_place_state(&in_place, UINT64_MAX), IN_PLACE_UNTRIED);
 }
 
+static void sizes_that_were_not_judged_follow_their_neighbours(void **state) {
+        InPlace in_place = {0};
+        uint64_t now_ns = 1;
+
+        run(&in_place, SMALL, 1, 20 * MICROSECOND, 10 * MICROSECOND, 20, &now_ns);
+        for (uint64_t n_bytes = 1000; n_bytes <= LARGE; n_bytes *= 2)
+                assert_true(in_place_choose(&in_place, n_bytes, 1, IN_PLACE_BESIDE_OLD, now_ns)
+                                    .in_place);
+
+        /* The smaller one, where both are. */
+        run(&in_place, LARGE, 1, 20 * MICROSECOND, 90 * MICROSECOND, 20, &now_ns);
+        assert_true(in_place_choose(&in_place, LARGE / 4, 1, IN_PLACE_BESIDE_OLD, now_ns).in_place);
+        assert_false(
+                in_place_choose(&in_place, LARGE * 4, 1, IN_PLACE_BESIDE_OLD, now_ns).in_place);
+
+        /* A trial of its own begins all the same. */
+        assert_true(in_place_choose(&in_place, LARGE / 4, 1, IN_PLACE_ALONE, now_ns).trial);
+}
+
 static void several_jobs_are_tried_only_when_one_was_quick(void **state) {
         InPlace quick = {0}, slow = {0};
         uint64_t now_ns = 1;
@@ -238,6 +257,7 @@ int main(void) {
                 cmocka_unit_test(it_is_time_for_a_byte_that_counts),
                 cmocka_unit_test(loser_is_tried_again_at_a_falling_rate),
                 cmocka_unit_test(sizes_are_judged_apart),
+                cmocka_unit_test(sizes_that_were_not_judged_follow_their_neighbours),
                 cmocka_unit_test(several_jobs_are_tried_only_when_one_was_quick),
                 cmocka_unit_test(one_trial_is_in_flight_at_a_time),
                 cmocka_unit_test(trial_waits_for_what_may_end_in_a_moment),

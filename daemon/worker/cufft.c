@@ -87,6 +87,8 @@ static int plan_make(const Cufft *cufft, CufftPlan *plan) {
                                      (long long)fft_from_numbers(&plan->fft), NULL, 1,
                                      (long long)fft_to_numbers(&plan->fft), plan_type(&plan->fft),
                                      (long long)plan->fft.batch, &n_area);
+        /* cuFFT does not read from its work area (CUFFT_EXEC_FAILED), even from one that it does not need. */
+        n_area = MAX(n_area, 1u);
         plan->n_area = (n_area + CUFFT_ALIGNMENT - 1) / CUFFT_ALIGNMENT * CUFFT_ALIGNMENT;
         return r;
 }

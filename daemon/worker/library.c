@@ -302,9 +302,6 @@ int library_plan_fft(Library *library, const Fft *fft, LibraryPlan *ret_plan) {
         library_open_fft(library);
         if (library->is_busy && library->cufft && !cufft_has_plan(library->cufft, fft))
                 return LIBRARY_E_BUSY;
-        /* cuFFT 12 did not run these in a worker (CUFFT_EXEC_FAILED, H200); the reason is not known. */
-        if (library->cufft && fft->form == GPUQ__V1__FORM__COMPLEX_TO_REAL && fft->rank > 1)
-                return LIBRARY_E_NONE;
         if (library->cufft && !cufft_plan(library->cufft, fft, &plan.n_workspace))
                 return LIBRARY_E_NONE;
         if (library->fftw)

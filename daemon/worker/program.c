@@ -623,9 +623,8 @@ static int program_fft(ProgramBuilder *builder, const Gpuq__V1__Fft *message) {
         if (r)
                 return failure_set(builder->failure, GPUQ__V1__CODE__E_NOT_FOUND,
                                    "fft: the daemon's machine has no library for it, or not for "
-                                   "this size: cuFFT on a GPU (but for complex to real with "
-                                   "several axes), FFTW 3 with the CPU driver; see libraries in "
-                                   "gpuqd.conf");
+                                   "this size: cuFFT on a GPU, FFTW 3 with the CPU driver; see "
+                                   "libraries in gpuqd.conf");
 
         ++program->n_steps;
         program_need_library(program, &plan);

@@ -74,6 +74,11 @@ static int plan_type(const Fft *fft) {
         return types[fft->form][fft->element == GPUQ__V1__ELEMENT__DOUBLE];
 }
 
+/* What cuFFT transforms to real numbers, it overwrites. */
+static bool fft_is_copied(const Fft *fft) {
+        return fft->form == GPUQ__V1__FORM__COMPLEX_TO_REAL;
+}
+
 static int plan_make(const Cufft *cufft, CufftPlan *plan) {
         long long lengths[FFT_RANK_MAX];
         size_t n_area = 0;
@@ -88,7 +93,8 @@ static int plan_make(const Cufft *cufft, CufftPlan *plan) {
                                      (long long)fft_to_numbers(&plan->fft), plan_type(&plan->fft),
                                      (long long)plan->fft.batch, &n_area);
         /* cuFFT does not read from its work area (CUFFT_EXEC_FAILED), even from one that it does not need. */
-        n_area = MAX(n_area, 1u);
+        if (fft_is_copied(&plan->fft))
+                n_area = MAX(n_area, 1u);
         plan->n_area = (n_area + CUFFT_ALIGNMENT - 1) / CUFFT_ALIGNMENT * CUFFT_ALIGNMENT;
         return r;
 }
@@ -154,10 +160,6 @@ static CufftPlan *cufft_find(Cufft *cufft, const Fft *fft) {
         }
         TAILQ_INSERT_HEAD(&cufft->plans, plan, link);
         return plan;
-}
-
-static bool fft_is_copied(const Fft *fft) {
-        return fft->form == GPUQ__V1__FORM__COMPLEX_TO_REAL;
 }
 
 bool cufft_plan(Cufft *cufft, const Fft *fft, size_t *ret_workspace) {

@@ -369,3 +369,23 @@ def test_a_ring_may_be_lent_where_its_user_never_had_a_job(gpuqd):
     assert gpuqd.supervisor() == supervisor
     client.try_end()
     client.run_well(Job(device=2).copy(target, source, 4096))
+
+
+def test_rings_of_two_sessions_are_lent_to_both_devices(own_gpuqd):
+    """Their data is in host memory, which both devices can work on."""
+    clients = [DirectClient(own_gpuqd.socket) for _ in range(2)]
+    own_gpuqd.clients.extend(clients)
+    here = clients[0]
+    source, target = here.arena(4096), here.arena(4096)
+    for device in (1, 2):  # a worker on each
+        here.run_well(Job(device=device).copy(target, source, 4096))
+    for client in clients:
+        source, target = client.arena(4096), client.arena(4096)
+        client.increment = client.prepare(Job().copy(target, source, 4096))
+        client.until_lent()
+    witness = own_gpuqd.connect()
+
+    def where():
+        return {worker.device for worker in witness.status().workers if worker.counters.direct}
+
+    until(lambda: where() == {0, 1}, "a worker of each device to take jobs by itself")

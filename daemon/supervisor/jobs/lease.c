@@ -75,6 +75,7 @@ void lease_clear(Lease *lease) {
         assert(!lease->executor);
         while (lease->n_templates > 0)
                 job_free(lease->templates[--lease->n_templates].job);
+        lease->device = NULL;
 }
 
 /* ---- where it may be ---------------------------------------------------------- */
@@ -130,24 +131,50 @@ static bool lease_is_overtaken(const Lease *lease, const Executor *executor) {
         return lane && lane->queue.n_entries && queue_priority(&lane->queue) > lease->priority;
 }
 
-/* Return: the device of its templates' memory, or the only one; NULL: they differ, or there are several. */
-static Device *lease_device(const Lease *lease) {
-        Engine *engine = lease->submitter->engine;
-        int wanted = -1;
-
+/* No template has its memory elsewhere. */
+static bool lease_fits(const Lease *lease, const Device *device) {
         for (unsigned i = 0; i < lease->n_templates; ++i) {
-                int device = lease->templates[i].job->work.device;
+                int wanted = lease->templates[i].job->work.device;
 
-                if (device < 0)
-                        continue;
-                if (wanted >= 0 && device != wanted)
-                        return NULL;
-                wanted = device;
+                if (wanted >= 0 && (unsigned)wanted != device->index)
+                        return false;
         }
-        if (wanted >= 0)
-                return &engine->devices[wanted];
-        /* Of several devices the least busy one is chosen for each job. */
-        return engine->n_devices == 1 ? &engine->devices[0] : NULL;
+        return true;
+}
+
+static Executor *lease_executor(const Lease *lease, Device *device) {
+        const Submitter *submitter = lease->submitter;
+        const Slot *slot = slot_find(submitter->engine, submitter->user, device);
+        Executor *executor = slot ? slot->executor : NULL;
+
+        return executor && lease_fits(lease, device) && lease_suits(executor, submitter->user) &&
+                               !lease_is_overtaken(lease, executor)
+                       ? executor
+                       : NULL;
+}
+
+static unsigned lease_count_beside(const Executor *executor) {
+        const Lease *lease;
+        unsigned n = 0;
+
+        TAILQ_FOREACH (lease, &executor->leases, link)
+                ++n;
+        return n;
+}
+
+/* Of several workers the one with the fewest leases, so that a user's sessions are divided among the devices. */
+static Executor *lease_find_executor(const Lease *lease) {
+        Engine *engine = lease->submitter->engine;
+        Executor *executor, *best = NULL;
+
+        if (lease->device)
+                return lease_executor(lease, lease->device);
+        for (size_t i = 0; i < engine->n_devices; ++i) {
+                executor = lease_executor(lease, &engine->devices[i]);
+                if (executor && (!best || lease_count_beside(executor) < lease_count_beside(best)))
+                        best = executor;
+        }
+        return best;
 }
 
 bool lease_is_possible(const Submitter *submitter) {
@@ -207,17 +234,13 @@ static void lease_keep_ready(Lease *lease, const Executor *executor) {
 }
 
 Executor *lease_choose(Lease *lease) {
-        const Device *device;
-        const Slot *slot;
         Executor *executor;
 
         lease_keep_ready(lease, NULL);
-        device = lease_device(lease);
-        slot = device ? slot_find(lease->submitter->engine, lease->submitter->user, device) : NULL;
-        executor = slot ? slot->executor : NULL;
-        if (!executor || !lease_suits(executor, lease->submitter->user) ||
-            lease_is_overtaken(lease, executor))
+        executor = lease_find_executor(lease);
+        if (!executor)
                 return NULL;
+        lease->device = executor->device;
         lease_keep_ready(lease, executor);
         return lease->n_templates ? executor : NULL;
 }

@@ -59,6 +59,7 @@ struct Lease {
         uint32_t n_taken;     /* entries, modulo 2^32, before it goes out and when it is returned */
         uint32_t last_tag;    /* likewise of jobs: the next one's is higher */
 
+        Device *device;          /* where it may be; NULL: that was not chosen yet */
         Executor *executor;      /* while it is out */
         TAILQ_ENTRY(Lease) link; /* executor->leases */
         LeaseTemplate templates[LEASE_TEMPLATES_MAX];
@@ -83,6 +84,8 @@ uint64_t lease_n_jobs(const Lease *lease);
 /**
  * lease_choose() - the worker that could have it now; templates that are not short now, or whose modules it has not, are
  * dropped
+ *
+ * Once a device is chosen it stays, until lease_clear().
  *
  * Return: NULL: none.
  */

@@ -127,12 +127,13 @@ static void run_one(FakeClient *client, size_t worker, FakeJob job) {
 }
 
 /* Its worker is there, and has the module. What is in host memory may be half written when a worker dies. */
-static Scene *scene_with(Gpuq__V1__Place place, bool repeatable, char **settings) {
+static Scene *scene_on(unsigned n_devices, Gpuq__V1__Place place, bool repeatable,
+                       char **settings) {
         Scene *scene = calloc(1, sizeof(*scene));
         Session *session;
 
         assert_non_null(scene);
-        scene->fake = fake_new(1, settings);
+        scene->fake = fake_new(n_devices, settings);
         scene->client = fake_client(scene->fake, FAKE_UID);
         fake_module(scene->client);
         scene->arena = fake_arena(scene->client, place, 4096);
@@ -147,6 +148,10 @@ static Scene *scene_with(Gpuq__V1__Place place, bool repeatable, char **settings
         assert_true(add(scene, 1));
         learn(scene, SHORT_NS);
         return scene;
+}
+
+static Scene *scene_with(Gpuq__V1__Place place, bool repeatable, char **settings) {
+        return scene_on(1, place, repeatable, settings);
 }
 
 static Scene *scene_new(void) {
@@ -207,6 +212,52 @@ static void it_is_for_short_jobs_whose_time_is_known(void **state) {
         prepare(scene->client, fake_arena(scene->client, GPUQ__V1__PLACE__HOST, 1 << 20), 0, false);
         lease_clear(&scene->lease);
         assert_null(lease_choose(&scene->lease)); /* of no job */
+        scene_free(scene);
+}
+
+static unsigned chosen(Scene *scene) {
+        const Executor *executor = lease_choose(&scene->lease);
+
+        assert_non_null(executor);
+        return executor->device->index;
+}
+
+static void of_two_workers_it_goes_to_the_one_with_fewer_leases(void **state) {
+        Scene *scene = scene_on(2, GPUQ__V1__PLACE__HOST, false, NULL);
+        FakeJob there = own_job(scene);
+        Lease other = {.submitter = scene->lease.submitter};
+        Executor *first;
+
+        there.device = 2;
+        run_one(scene->client, 1, there);
+        first = lease_choose(&scene->lease);
+        assert_non_null(first);
+        assert_int_equal(first->device->index, 0);
+
+        TAILQ_INSERT_TAIL(&first->leases, &other, link);
+        assert_int_equal(chosen(scene), 0); /* as its client was told */
+        lease_clear(&scene->lease);
+        assert_true(add(scene, 1));
+        assert_int_equal(chosen(scene), 1);
+        TAILQ_REMOVE(&first->leases, &other, link);
+        scene_free(scene);
+}
+
+static void memory_of_a_device_keeps_it_there(void **state) {
+        Scene *scene = scene_on(2, GPUQ__V1__PLACE__HOST, false, NULL);
+        FakeJob there = own_job(scene);
+
+        there.device = 2;
+        run_one(scene->client, 1, there);
+        scene->lease.templates[0].job->work.device = 1;
+        assert_int_equal(chosen(scene), 1);
+
+        lease_clear(&scene->lease);
+        assert_true(add(scene, 1));
+        assert_true(add(scene, 1));
+        scene->lease.templates[0].job->work.device = 0;
+        scene->lease.templates[1].job->work.device = 1;
+        assert_null(lease_choose(&scene->lease));
         scene_free(scene);
 }
 
@@ -559,6 +610,8 @@ static void a_job_that_must_run_alone_waits_for_it(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(it_is_for_short_jobs_whose_time_is_known),
+                cmocka_unit_test(of_two_workers_it_goes_to_the_one_with_fewer_leases),
+                cmocka_unit_test(memory_of_a_device_keeps_it_there),
                 cmocka_unit_test(not_while_another_user_has_work_there),
                 cmocka_unit_test(not_while_its_user_has_a_long_job_there),
                 cmocka_unit_test(not_on_a_device_that_takes_no_jobs),

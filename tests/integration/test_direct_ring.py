@@ -123,6 +123,15 @@ def test_a_prepared_job_that_is_not_known_to_be_short_is_no_obstacle(direct):
     assert direct.value() == direct.n_fired
 
 
+def test_of_many_prepared_jobs_those_in_use_are_lent(direct):
+    for _ in range(200):
+        direct.prepare(Job().fill(direct.counter, 4 * N))
+    direct.until_lent()
+    assert direct.wait_end(direct.write()) == pb.DONE
+    direct.end()
+    assert direct.value() == direct.n_fired
+
+
 def test_what_is_written_before_earlier_jobs_have_ended_waits(direct):
     direct.prepare_wait()
     direct.until_offered()

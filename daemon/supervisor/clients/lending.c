@@ -23,7 +23,8 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define LENDING_AFTER 64u /* unchanged jobs fired one after the other before the ring is offered */
+#define LENDING_AFTER        64u /* unchanged jobs fired one after the other before the ring is offered */
+#define LENDING_PREPARED_MAX 4096u /* a session with more is offered none */
 #define LENDING_BEGUN_NS                                                                           \
         5000000ull /* a ring that waits longer for its session's earlier jobs is read here */
 #define LENDING_SHORT_NS 100000000ull  /* a loan that ended sooner did not pay */
@@ -257,14 +258,22 @@ static void lending_note_loan(Lending *lending, uint32_t before) {
 
 /* ---- offering ---------------------------------------------------------------- */
 
+/* Of many prepared jobs those that were fired last have a place. */
+static bool lending_takes(const Session *session, const Prepared *prepared) {
+        return HASH_COUNT(session->prepared) <= LEASE_TEMPLATES_MAX ||
+               (prepared->last_tag && session->last_tag - prepared->last_tag < LEASE_TEMPLATES_MAX);
+}
+
 /* Those that are not leased are no obstacle: the worker gives the ring back when one is fired. */
 static void lending_add_templates(Lending *lending) {
         Session *session = lending->session;
         const Prepared *prepared;
 
-        if (HASH_COUNT(session->prepared) > LEASE_TEMPLATES_MAX)
+        if (HASH_COUNT(session->prepared) > LENDING_PREPARED_MAX)
                 return;
         for (prepared = session->prepared; prepared; prepared = prepared->hh.next) {
+                if (!lending_takes(session, prepared))
+                        continue;
                 serving_pay(&session->serving, 1);
                 (void)session_lease_prepared(session, prepared, &lending->lease);
         }

@@ -31,6 +31,7 @@ typedef struct Prepared {
         Gpuq__V1__Job *job;
         JobTexts texts;
         UserCharge charge;
+        uint32_t last_tag; /* of its last job; 0: it had none */
         UT_hash_handle hh; /* session->prepared */
 } Prepared;
 

@@ -544,13 +544,14 @@ void session_unprepare(Session *session, uint32_t id) {
 }
 
 static void submit_fire(Session *session, const Gpuq__V1__Fire *fire) {
-        const Prepared *prepared = submit_find_prepared(session, fire->prepared);
+        Prepared *prepared = submit_find_prepared(session, fire->prepared);
         Gpuq__V1__Job job;
         Failure *failure;
 
-        if (prepared)
+        if (prepared) {
+                prepared->last_tag = fire->tag;
                 failure = prepared_job(prepared, fire, &job);
-        else
+        } else
                 failure = failure_new(FAILURE_NOT_FOUND, "this session has no prepared job %u",
                                       fire->prepared);
         if (failure)

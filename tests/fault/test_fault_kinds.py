@@ -2,6 +2,7 @@
 """Every kind of fault that one job or one user can bring about, while four users with four processes each work
 on. The guilty one is told what happened; nobody else notices, and every result of theirs is compared."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -81,6 +82,13 @@ class Crowd:
                         if worker.uid == GUILTY and not worker.express and worker.pid in self.daemon.workers()]
 
             return until(main, "the worker of the guilty one")[0]
+
+    @contextlib.contextmanager
+    def without_express(self, client):
+        """What is asked of a user goes to the one worker."""
+        with self.daemon.configured(express="no"):
+            until(lambda: not any(worker.express for worker in client.status().workers), "express workers to end")
+            yield
 
     def plant(self, client, image, *kernels_of_it):
         return forged.plant(client, self.daemon.settings["cache_dir"], image, *kernels_of_it)
@@ -221,8 +229,7 @@ def test_nobody_stops_anothers_worker(guilty):
 def test_a_worker_that_hangs_in_a_driver_call(guilty):
     """Loading a module whose constructor never returns. Its session goes, and a job is cancelled that waits in vain."""
     crowd, client, module = guilty
-    with crowd.daemon.configured(express="no"):  # it would load the module too, and hang
-        until(lambda: not any(worker.express for worker in client.status().workers), "express workers to end")
+    with crowd.without_express(client):  # it would load the module too, and hang
         worker, hanger = crowd.worker(), crowd.daemon.connect(uid=GUILTY)
         hangs = pathlib.Path(crowd.daemon.folder) / "hangs"
         hangs.touch()
@@ -257,7 +264,7 @@ def test_a_worker_that_writes_rubbish_into_its_ring(guilty, what):
     crowd, client, module = guilty
     worker = crowd.worker()
     told = crowd.daemon.log().count(f"worker {worker} killed: protocol error")
-    with rubbish.rings(worker) as rings:
+    with crowd.without_express(client), rubbish.rings(worker) as rings:
         if what == "a tail ahead of the head":
             os.kill(worker, signal.SIGSTOP)  # or the worker may set it right before it is looked at
         RUBBISH[what](rings)

@@ -75,7 +75,7 @@ KERNELS = {
 class Side:
     """One gpuqd with a kernel and its data."""
 
-    def __init__(self, client, name, n, numbers):
+    def __init__(self, client, name, n, numbers, **options):
         import numpy
         kernel = client.module(SOURCE)[name]
         _of_a, of_out, shape, _sizes = KERNELS[name]
@@ -85,18 +85,19 @@ class Side:
         self.out = client.to_device(numpy.zeros(of_out(n), dtype))
         grid, block = shape(n)
         config = gpuq.LaunchConfig(grid=grid, block=block)
-        self.start = lambda: kernel.submit(config, gpuq.In(self.a), gpuq.In(self.b), gpuq.InOut(self.out), n, timed=True)
+        self.start = lambda: kernel.submit(config, gpuq.In(self.a), gpuq.In(self.b), gpuq.InOut(self.out), n, timed=True, **options)
         self.times = []
 
     def run(self):
         return self.start().wait().gpu_time
 
 
-def measure(name, n, clients, rounds):
+def measure(name, n, ways, rounds):
+    """@ways: of two, the client and the options of its jobs. Returns the times of both, in seconds."""
     import numpy
     random = numpy.random.default_rng(1)
     numbers = [random.random(KERNELS[name][0](n), numpy.float32) for _ in range(2)]
-    sides = [Side(client, name, n, numbers) for client in clients]
+    sides = [Side(client, name, n, numbers, **options) for client, options in ways]
     for _ in range(3):
         for side in sides:
             side.run()
@@ -105,6 +106,11 @@ def measure(name, n, clients, rounds):
             side.times.append(side.run())
     numpy.testing.assert_array_equal(sides[0].out.get(), sides[1].out.get())
     return [side.times for side in sides]
+
+
+def length(name, arguments):
+    n = KERNELS[name][3][arguments.device == "cpu"]
+    return max(256, int(n * arguments.size) // 256 * 256)
 
 
 def print_row(name, n, plain, fenced):
@@ -127,9 +133,8 @@ def compare(arguments):
             clients = [gpuq.Client(daemon.socket) for daemon in daemons]
             print("| kernel | n | plain, ms | fenced, ms | quartiles | longer |\n|" + "---|" * 6)
             for name in arguments.kernels:
-                n = KERNELS[name][3][arguments.device == "cpu"]
-                n = max(256, int(n * arguments.size) // 256 * 256)
-                print_row(name, n, *measure(name, n, clients, arguments.rounds))
+                n = length(name, arguments)
+                print_row(name, n, *measure(name, n, [(client, {}) for client in clients], arguments.rounds))
             for client in clients:
                 client.close()
         finally:
@@ -137,8 +142,8 @@ def compare(arguments):
                 daemon.end()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(description=__doc__, compare=compare):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prefix", default="build/stage")
     parser.add_argument("--device", default="gpu", choices=["gpu", "cpu"])
     parser.add_argument("--kernels", type=words, default=list(KERNELS))

@@ -17,16 +17,30 @@ template <class T> struct Dot : SumOfTaken<Pair<T>> {
         __device__ __forceinline__ Pair<T> take(u64 i) const {
                 return Pair<T>{x[i], y[i]};
         }
+        __device__ __forceinline__ bool is_aligned() const {
+                return is_row_address(x) && is_row_address(y);
+        }
+        __device__ __forceinline__ void take_row(u64 i, Pair<T> *to) const {
+                T row_x[ROW], row_y[ROW];
+
+                load_row(x + i, row_x);
+                load_row(y + i, row_y);
+#pragma unroll
+                for (unsigned k = 0; k < ROW; ++k)
+                        to[k] = Pair<T>{row_x[k], row_y[k]};
+        }
         static __device__ __forceinline__ double add(double value, Pair<T> taken, u64) {
                 return fma((double)taken.x, (double)taken.y, value);
         }
 };
 
-extern "C" __global__ void __launch_bounds__(1024) dot_f32(const float *x, const float *y, float *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024)
+        dot_f32(const float *x, const float *y, float *s, u64 n) {
         reduce(Dot<float>(x, y), s, n);
 }
 
-extern "C" __global__ void __launch_bounds__(1024) dot_f64(const double *x, const double *y, double *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024)
+        dot_f64(const double *x, const double *y, double *s, u64 n) {
         reduce(Dot<double>(x, y), s, n);
 }
 

@@ -2,9 +2,10 @@
 /*
  * Reductions
  *
- * The result depends on the numbers and on n alone, not on the geometry. n cuts the numbers into parts.
- * LANES lanes add up a part, lane i every LANES-th number from the part's number i on, and are joined in a
- * tree. Then the lanes add up the parts' results in the same way, and are joined once more.
+ * The result depends on the numbers and on n alone, not on the geometry. n cuts the numbers into parts, and
+ * a part into rows of ROW numbers. LANES lanes add up a part, lane i every LANES-th row from the part's row i
+ * on, and are joined in a tree. Then the lanes add up the parts' results in the same way, and are joined once
+ * more.
  *
  * Every reduction has two forms with the same result:
  * - K works in block 0 alone. That is best for few numbers, and many such jobs can be one launch.
@@ -15,6 +16,8 @@
  * What is reduced is a class with
  *     Taken, Value     what it reads, and what it has in a lane
  *     take(i)          read number i
+ *     is_aligned()     whether a row can be read at once
+ *     take_row(i, to)  read it
  *     none()           the value of no numbers
  *     add(value, taken, i), join(value, value)
  *     end(value, n)    the result
@@ -23,9 +26,10 @@
 #include "common.cuh"
 
 #define LANES        1024u
-#define LOADS        8u              /* in flight in a thread */
-#define PART         (LOADS * LANES) /* numbers; all parts but the last have a multiple of them */
-#define PARTS_MAX    4096u
+#define ROW          4u
+#define IN_FLIGHT    128u              /* bytes in a thread */
+#define PART         (8 * LANES * ROW) /* numbers; all parts but the last have a multiple of them */
+#define PARTS_MAX    2048u
 #define ONE_PART     65536u /* so many numbers are one part */
 #define WIDE_THREADS 512
 
@@ -42,24 +46,85 @@ static __device__ __forceinline__ u64 part_length(u64 n) {
         return n <= ONE_PART ? n : (n / n_most + (n % n_most > 0)) * PART;
 }
 
-/* From number i to the end of the part. All loads of a round come first: their number in flight makes the speed. */
+/* 16 bytes at once. Not nvcc's own vectors: clang would copy those through local memory. */
+#if defined(__clang__) || !defined(__CUDACC__)
+typedef float RowF32 __attribute__((vector_size(16)));
+typedef double RowF64 __attribute__((vector_size(16)));
+
+static __device__ __forceinline__ void load_row(const float *from, float *to) {
+        RowF32 row = *(const RowF32 *)from;
+
+#pragma unroll
+        for (unsigned k = 0; k < ROW; ++k)
+                to[k] = row[k];
+}
+
+static __device__ __forceinline__ void load_row(const double *from, double *to) {
+        RowF64 left = ((const RowF64 *)from)[0], right = ((const RowF64 *)from)[1];
+
+        to[0] = left[0];
+        to[1] = left[1];
+        to[2] = right[0];
+        to[3] = right[1];
+}
+#else
+static __device__ __forceinline__ void load_row(const float *from, float *to) {
+        float4 row = *(const float4 *)from;
+
+        to[0] = row.x;
+        to[1] = row.y;
+        to[2] = row.z;
+        to[3] = row.w;
+}
+
+static __device__ __forceinline__ void load_row(const double *from, double *to) {
+        double2 left = ((const double2 *)from)[0], right = ((const double2 *)from)[1];
+
+        to[0] = left.x;
+        to[1] = left.y;
+        to[2] = right.x;
+        to[3] = right.y;
+}
+#endif
+
+static __device__ __forceinline__ bool is_row_address(const void *address) {
+        return (u64)address % 16 == 0;
+}
+
+/* N rows of a lane. All loads come before the first sum: the bytes in flight make the speed. */
+template <unsigned N, class Op>
+static __device__ __forceinline__ typename Op::Value reduce_rows(const Op &op,
+                                                                 typename Op::Value value, u64 i) {
+        typename Op::Taken taken[N * ROW];
+
+        if (op.is_aligned())
+#pragma unroll
+                for (unsigned k = 0; k < N; ++k)
+                        op.take_row(i + k * LANES * ROW, &taken[k * ROW]);
+        else
+#pragma unroll
+                for (unsigned k = 0; k < N * ROW; ++k)
+                        taken[k] = op.take(i + k / ROW * LANES * ROW + k % ROW);
+#pragma unroll
+        for (unsigned k = 0; k < N * ROW; ++k)
+                value = Op::add(value, taken[k], i + k / ROW * LANES * ROW + k % ROW);
+        return value;
+}
+
+/* From number i to the end of the part. */
 template <class Op>
 static __device__ __forceinline__ typename Op::Value reduce_lane(const Op &op, u64 i, u64 end) {
+        const unsigned N = IN_FLIGHT / (ROW * sizeof(typename Op::Taken));
         typename Op::Value value = Op::none();
 
 #pragma unroll 1
-        for (; i + (LOADS - 1) * LANES < end; i += LOADS * LANES) {
-                typename Op::Taken taken[LOADS];
-
-#pragma unroll
-                for (unsigned k = 0; k < LOADS; ++k)
-                        taken[k] = op.take(i + k * LANES);
-#pragma unroll
-                for (unsigned k = 0; k < LOADS; ++k)
-                        value = Op::add(value, taken[k], i + k * LANES);
-        }
+        for (; i + (N - 1) * LANES * ROW + ROW <= end; i += N * LANES * ROW)
+                value = reduce_rows<N>(op, value, i);
 #pragma unroll 1
-        for (; i < end; i += LANES)
+        for (; i + ROW <= end; i += LANES * ROW)
+                value = reduce_rows<1>(op, value, i);
+#pragma unroll 1
+        for (; i < end; ++i) /* a row that is cut */
                 value = Op::add(value, op.take(i), i);
         return value;
 }
@@ -85,7 +150,7 @@ static __device__ __forceinline__ void reduce_part(const Op &op, u64 begin, u64 
                                                    typename Op::Value *lanes) {
 #pragma unroll 1
         for (u64 lane = thread_number(); lane < LANES; lane += thread_count())
-                lanes[lane] = reduce_lane(op, begin + lane, end);
+                lanes[lane] = reduce_lane(op, begin + lane * ROW, end);
         join_lanes<Op>(lanes);
 }
 
@@ -185,8 +250,9 @@ static __device__ __forceinline__ void reduce_wide(const Op &op, T *result, u64 
                 *result = (T)Op::end(lanes[0], n);
 }
 
+/* Two blocks a multiprocessor at least: if there had to be more, registers would not hold what is in flight. */
 #define WIDE(NAME)                                                                                 \
-        extern "C" __global__ void __launch_bounds__(WIDE_THREADS) gpuq_internal_wide_##NAME
+        extern "C" __global__ void __launch_bounds__(WIDE_THREADS, 2) gpuq_internal_wide_##NAME
 
 /* Sums, in f64. */
 template <class TAKEN> struct SumOfTaken {
@@ -212,6 +278,12 @@ template <class T> struct SumOf : SumOfTaken<T> {
         __device__ __forceinline__ T take(u64 i) const {
                 return x[i];
         }
+        __device__ __forceinline__ bool is_aligned() const {
+                return is_row_address(x);
+        }
+        __device__ __forceinline__ void take_row(u64 i, T *to) const {
+                load_row(x + i, to);
+        }
         static __device__ __forceinline__ double add(double value, T taken, u64) {
                 return value + taken;
         }
@@ -235,6 +307,12 @@ template <class T, bool IS_MAX> struct ExtremeOf {
         }
         __device__ __forceinline__ T take(u64 i) const {
                 return x[i];
+        }
+        __device__ __forceinline__ bool is_aligned() const {
+                return is_row_address(x);
+        }
+        __device__ __forceinline__ void take_row(u64 i, T *to) const {
+                load_row(x + i, to);
         }
         static __device__ __forceinline__ T none() {
                 return (T)(IS_MAX ? -INFINITY : INFINITY);
@@ -267,6 +345,12 @@ template <class T, bool IS_MAX> struct PlaceOf {
         }
         __device__ __forceinline__ T take(u64 i) const {
                 return x[i];
+        }
+        __device__ __forceinline__ bool is_aligned() const {
+                return is_row_address(x);
+        }
+        __device__ __forceinline__ void take_row(u64 i, T *to) const {
+                load_row(x + i, to);
         }
         static __device__ __forceinline__ Value none() {
                 return Value{Extreme::none(), ~0ull};

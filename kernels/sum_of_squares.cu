@@ -15,16 +15,24 @@ template <class T> struct SumOfSquares : SumOfTaken<T> {
         __device__ __forceinline__ T take(u64 i) const {
                 return x[i];
         }
+        __device__ __forceinline__ bool is_aligned() const {
+                return is_row_address(x);
+        }
+        __device__ __forceinline__ void take_row(u64 i, T *to) const {
+                load_row(x + i, to);
+        }
         static __device__ __forceinline__ double add(double value, T taken, u64) {
                 return fma((double)taken, (double)taken, value);
         }
 };
 
-extern "C" __global__ void __launch_bounds__(1024) sum_of_squares_f32(const float *x, float *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024)
+        sum_of_squares_f32(const float *x, float *s, u64 n) {
         reduce(SumOfSquares<float>(x), s, n);
 }
 
-extern "C" __global__ void __launch_bounds__(1024) sum_of_squares_f64(const double *x, double *s, u64 n) {
+extern "C" __global__ void __launch_bounds__(1024)
+        sum_of_squares_f64(const double *x, double *s, u64 n) {
         reduce(SumOfSquares<double>(x), s, n);
 }
 

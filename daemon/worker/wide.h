@@ -18,8 +18,8 @@
 #include "worker/geometry.h"
 
 #define WIDE_PREFIX    SYMBOL_INTERNAL "wide_"
-#define WIDE_PARTS_MAX 4096u
-#define WIDE_PART      8192u                        /* numbers */
+#define WIDE_PARTS_MAX 2048u
+#define WIDE_PART      32768u                       /* numbers */
 #define WIDE_ONE_PART  65536u                       /* so many numbers are one part */
 #define WIDE_THREADS   512u                         /* of a block */
 #define WIDE_BYTES     (16u + WIDE_PARTS_MAX * 16u) /* a counter, and a value per part */

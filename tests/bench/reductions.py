@@ -31,7 +31,7 @@ class OfGpuq:
     def __init__(self, kernel, numbers):
         import gpuq
         import numpy
-        self.out = gpuq.device_array(1, numbers[0].dtype)
+        self.out = gpuq.device_array(1, numpy.uint64 if kernel.startswith("arg") else numbers[0].dtype)
         given = [*(gpuq.In(gpuq.to_device(values)) for values in numbers), gpuq.Out(self.out), numbers[0].size]
         config = gpuq.LaunchConfig(grid=1, block=1024)
         self.prepared, self.jobs = gpuq.builtin()[kernel].prepare(config, *given), []

@@ -392,7 +392,7 @@ def library_functions():
     np.testing.assert_array_equal(whole, [*np.bincount(same, minlength=n), x.argmax(), same.max(), np.bitwise_xor.reduce(same)])
 
 
-for test in (vectors, softmax, layer_norm, dropout, scan, histogram, matrices, attention, arrays_of_pointers, descriptors, tuples, host_descriptors, locks,
-             scalars, library_functions):
+for test in (vectors, softmax, layer_norm, dropout, scan, histogram, matrices, attention, arrays_of_pointers, descriptors, tuples,
+             host_descriptors, locks, scalars, library_functions):
     print(test.__name__, flush=True)
     test()

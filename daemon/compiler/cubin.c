@@ -48,7 +48,11 @@ static int on_symbol(const ElfFile *file, const Elf64_Sym *symbol, const char *n
 
         if (strcmp(name, "vprintf") == 0)
                 signature->has_printf = true;
-        if (symbol->st_shndx == SHN_UNDEF || symbol_is_device_runtime(name))
+        if (symbol_is_device_runtime(name)) {
+                signature->has_launches = true;
+                return 0;
+        }
+        if (symbol->st_shndx == SHN_UNDEF)
                 return 0;
         if (type == STT_FUNC && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
             (symbol->st_other & STO_ENTRY) && is_kernel(file, name))

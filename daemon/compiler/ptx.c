@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/device_runtime.h"
 #include "compiler/ptx/tokens.h"
 
 #define PARAMETERS_MAX 4096u
@@ -198,6 +199,8 @@ static int scan_all(Scan *scan) {
 
 int ptx_scan(const char *text, size_t n_text, Signature *signature) {
         Scan scan = {.tokens = {text, text + n_text}, .signature = signature};
+        _cleanup_(freep) char *call = device_runtime_call(text, n_text);
 
+        signature->has_launches = call != NULL;
         return scan_all(&scan);
 }

@@ -243,6 +243,21 @@ def test_a_job_ends_when_its_children_have_ended(client):
 
 
 @pytest.mark.gpu
+def test_they_run_after_kernels_that_launch_none(client):
+    """A graph whose node is patched from kernel to kernel cannot take one that launches others."""
+    module, basic = load(client), client.load(kernels.BASIC)
+    data = client.device_arena(4096)
+    client.run_well(Job().fill(data, 4096))
+    for _ in range(10):
+        client.run_well(Job().launch(basic, "nothing"))
+        client.run_well(Job().launch(basic, "add_one", [InOut(data), u64(1024)], 16, 64))
+        client.run_well(Job().launch(module, "parent", [InOut(data), i32(16)], 1, 32))
+    out = client.arena(4096)
+    client.run_well(Job().copy(out, data, 4096))
+    assert (out.array(numpy.int32) == 30).all()
+
+
+@pytest.mark.gpu
 def test_recursion(client):
     values = numpy.random.default_rng(5).integers(-1000, 1000, 2000).astype(numpy.int32)
     data = client.array(values)

@@ -572,6 +572,7 @@ static void ptx_that_launches_kernels_is_linked_with_the_device_runtime(void **s
         assert_int_equal(c->status, COMPILED_OK);
         assert_int_equal(c->n_kernels, 2);
         assert_non_null(memmem(c->image, c->n_image, "// a library of the CUDA device", 31));
+        assert_true(c->flags & COMPILED_HAS_LAUNCHES);
         assert_true(has_twin(c, "child"));
         assert_false(has_twin(c, "k"));
 }
@@ -580,6 +581,7 @@ static void other_ptx_is_linked_without_it(void **state) {
         COMPILE(.target = "sm_90", .image = PTX("cudaLaunchDeviceV2"), .fake_linker = true);
 
         assert_int_equal(c->status, COMPILED_OK);
+        assert_false(c->flags & COMPILED_HAS_LAUNCHES);
         assert_null(memmem(c->image, c->n_image, "// a library of the CUDA device", 31));
 }
 

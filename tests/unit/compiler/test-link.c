@@ -74,6 +74,7 @@ static void a_cubin_with_the_device_runtime_tells_the_users_names_only(void **st
         assert_int_equal(cubin_scan(result->image, result->n_image, result->signature, &sm), 0);
         assert_int_equal(result->signature->n_kernels, 1);
         assert_non_null(signature_find(result->signature, "k"));
+        assert_true(result->signature->has_launches);
         assert_int_equal(result->signature->n_variables, 1);
         assert_string_equal(result->signature->variables[0], "counter");
 }

@@ -50,6 +50,7 @@ static int on_symbol(const ElfFile *file, const Elf64_Sym *symbol, const char *n
                 signature->has_printf = true;
         if (symbol_is_device_runtime(name)) {
                 signature->has_launches = true;
+                signature->lacks_runtime |= symbol->st_shndx == SHN_UNDEF;
                 return 0;
         }
         if (symbol->st_shndx == SHN_UNDEF)

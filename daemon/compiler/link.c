@@ -21,7 +21,7 @@
 #define LOG_BYTES (64u << 10)
 
 typedef struct Input {
-        Format format; /* FORMAT_PTX or FORMAT_FATBIN */
+        Format format; /* FORMAT_PTX, FORMAT_FATBIN or FORMAT_CUBIN */
         const void *image;
         size_t n_image;
         char *library; /* the device runtime (device_runtime.h), or NULL */
@@ -35,6 +35,7 @@ static void input_finish(Input *input) {
 /* ---- nvJitLink ---------------------------------------------------------------- */
 
 enum {
+        NVJITLINK_CUBIN = 1,
         NVJITLINK_PTX = 2,
         NVJITLINK_FATBIN = 4,
         NVJITLINK_LIBRARY = 6,
@@ -175,9 +176,14 @@ static void nvjitlink_options(const Request *request, char letter, NvJitLinkOpti
                 ret->options[ret->n_options++] = "-g";
 }
 
+static int nvjitlink_type(Format format) {
+        if (format == FORMAT_PTX)
+                return NVJITLINK_PTX;
+        return format == FORMAT_CUBIN ? NVJITLINK_CUBIN : NVJITLINK_FATBIN;
+}
+
 static int nvjitlink_run(const NvJitLink *link, const Request *request, Result *result,
                          const Input *input) {
-        bool is_ptx = input->format == FORMAT_PTX;
         NvJitLinkOptions options;
         char letter = '\0';
         Linker linker = NULL;
@@ -185,15 +191,15 @@ static int nvjitlink_run(const NvJitLink *link, const Request *request, Result *
         int r;
 
         /* A device that this version does not know is left to the driver. */
-        if (is_ptx)
+        if (input->format == FORMAT_PTX)
                 letter = ptx_letter(input->image, input->n_image, request->sm);
         nvjitlink_options(request, letter, &options);
         if (link->create(&linker, options.n_options, options.options))
                 return BACKEND_E_MISSING;
 
         before = bound_begin(request->memory_mib);
-        r = link->add(linker, is_ptx ? NVJITLINK_PTX : NVJITLINK_FATBIN, input->image,
-                      input->n_image, request->name);
+        r = link->add(linker, nvjitlink_type(input->format), input->image, input->n_image,
+                      request->name);
         if (!r && input->library)
                 r = link->add(linker, NVJITLINK_LIBRARY, input->library, input->n_library,
                               "libcudadevrt.a");
@@ -238,14 +244,20 @@ static CUresult driver_context(DriverLink *link, int ordinal) {
         return error;
 }
 
+static CUjitInputType driver_type(Format format) {
+        if (format == FORMAT_PTX)
+                return CU_JIT_INPUT_PTX;
+        return format == FORMAT_CUBIN ? CU_JIT_INPUT_CUBIN : CU_JIT_INPUT_FATBINARY;
+}
+
 /* The driver wants the zero byte behind PTX counted. */
 static CUresult driver_add(DriverLink *link, const Request *request, const Input *input) {
-        bool is_ptx = input->format == FORMAT_PTX;
+        size_t n_image = input->n_image + (input->format == FORMAT_PTX);
         CUresult error;
 
-        error = link->driver->cuLinkAddData(
-                link->state, is_ptx ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_FATBINARY,
-                (void *)input->image, input->n_image + is_ptx, request->name, 0, NULL, NULL);
+        error = link->driver->cuLinkAddData(link->state, driver_type(input->format),
+                                            (void *)input->image, n_image, request->name, 0, NULL,
+                                            NULL);
         if (error || !input->library)
                 return error;
         return link->driver->cuLinkAddData(link->state, CU_JIT_INPUT_LIBRARY, input->library,
@@ -331,6 +343,8 @@ static int link_fatbin(const NvJitLink *nvjitlink, const Request *request, Resul
         if (r < 0 || result->status != COMPILED_FAILED || !device_runtime_is_missing(result->log))
                 return r;
 
+        free(result->log);
+        result->log = NULL;
         result->status = COMPILED_OK;
         r = device_runtime_read(request, result, &input->library, &input->n_library);
         if (r < 0 || result->status != COMPILED_OK)
@@ -350,8 +364,9 @@ int link_image(const Request *request, Result *result, Format format, const void
         if (format == FORMAT_FATBIN)
                 return link_fatbin(nvjitlink, request, result, &input);
 
-        call = device_runtime_call(image, n_image);
-        if (call)
+        if (format == FORMAT_PTX)
+                call = device_runtime_call(image, n_image);
+        if (call || format == FORMAT_CUBIN)
                 r = device_runtime_read(request, result, &input.library, &input.n_library);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;

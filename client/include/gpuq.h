@@ -379,6 +379,14 @@ GPUQ_API const char *gpuq_module_log(const gpuq_module *module);
  * If so, this session has its own instance of the module.
  */
 GPUQ_API bool gpuq_module_has_variables(const gpuq_module *module);
+/**
+ * gpuq_module_variable_size() - bytes of a __device__ or __constant__ variable
+ * @name: its symbol, or its name without namespace
+ *
+ * Return: 0, or GPUQ_E_NOT_FOUND, also for what the compiler made a constant.
+ */
+GPUQ_API int gpuq_module_variable_size(const gpuq_module *module, const char *name,
+                                       size_t *ret_bytes);
 /** gpuq_module_free() - free a module; submitted jobs still run. */
 GPUQ_API void gpuq_module_free(gpuq_module *module);
 

@@ -47,7 +47,7 @@ int nvrtc_compile(const Request *request, Result *result, Ptx *ret_ptx);
 int clang_compile(const Request *request, Result *result, Ptx *ret_ptx);
 /**
  * link_image() - PTX or a fatbin to a cubin, by nvJitLink or the driver
- * @format: FORMAT_PTX or FORMAT_FATBIN
+ * @format: FORMAT_PTX, FORMAT_FATBIN, or FORMAT_CUBIN for one without the device runtime that it calls
  */
 int link_image(const Request *request, Result *result, Format format, const void *image,
                size_t n_image);

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "compiler/backend.h"
+#include "compiler/device_runtime.h"
 
 int check_ptx(const Request *request, Result *result, const char *ptx, size_t n_ptx,
               Checked *ret_checked) {
-        _cleanup_(freep) char *error = NULL;
+        _cleanup_(freep) char *error = NULL, *call = NULL;
         int r;
 
         if (request->fenced)
@@ -18,6 +19,12 @@ int check_ptx(const Request *request, Result *result, const char *ptx, size_t n_
                         "yes: a job tells in its error that it accessed memory outside, "
                         "but not where",
                         request->name);
+        call = device_runtime_call(ptx, n_ptx);
+        if (call)
+                return result_fail(result, COMPILED_FAILED,
+                                   "%s cannot run checked: %s, and the accesses of kernels that "
+                                   "no job launches cannot be checked",
+                                   request->name, call);
         r = check_rewrite(ptx, n_ptx, request->name, ret_checked, &error);
         if (r == CHECK_REWRITE_E_REFUSED)
                 return result_fail(result, COMPILED_FAILED, "%s cannot run checked: %s%s",

@@ -122,6 +122,12 @@ static int fail(const Request *request, Result *result, char *output) {
 
         if (instance_blame(request, output, &name, &why))
                 return named_fail(request, result, name, why);
+        if (strstr(output, "reference to __global__ function"))
+                return result_fail(
+                        result, COMPILED_FAILED,
+                        "%s\n(kernels that launch kernels need a GPU and NVRTC; this was "
+                        "compiled by clang)",
+                        output);
         return result_fail(result, COMPILED_FAILED,
                            "%s\n(compiled by clang without the CUDA Toolkit; install NVRTC "
                            "for full CUDA C++ support)",

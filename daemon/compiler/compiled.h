@@ -56,7 +56,8 @@ enum {
         COMPILED_IS_CHECKED = 1 << 4, /* its kernels compare their accesses (check.h) */
         COMPILED_IS_FENCED =
                 1 << 5, /* its kernels take a fence as their last parameter (fence.h) */
-        _COMPILED_FLAGS = 63,
+        COMPILED_HAS_LAUNCHES = 1 << 6, /* its kernels may launch kernels (device_runtime.h) */
+        _COMPILED_FLAGS = 127,
 };
 
 typedef struct CompiledKernel {

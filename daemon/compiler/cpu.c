@@ -10,6 +10,7 @@
 
 #include "compiler/backend.h"
 #include "compiler/batch.h"
+#include "compiler/device_runtime.h"
 #include "compiler/process.h"
 #include "compiler/ptx.h"
 #include "compiler/ptx/translate.h"
@@ -198,6 +199,12 @@ static int compile_fenced(const Request *request, const Ptx *ptx, Result *result
 }
 
 int cpu_compile_ptx(const Request *request, const Ptx *ptx, Result *result) {
+        _cleanup_(freep) char *call = device_runtime_call(ptx->text, ptx->n_text);
+
+        if (call)
+                return result_fail(result, COMPILED_FAILED,
+                                   "%s: %s, which works on GPUs, but not on the CPU driver",
+                                   request->name, call);
         if (request->checked)
                 return compile_checked(request, ptx, result);
         return request->fenced ? compile_fenced(request, ptx, result)

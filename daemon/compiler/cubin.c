@@ -2,8 +2,8 @@
 /*
  * Cubin
  *
- * A kernel is a global or weak function of the symbol table with a section
- * .nv.info.NAME, which plain device functions that were not inlined lack. A
+ * A kernel is a global or weak function of the symbol table that is marked as an
+ * entry, which device functions are not, and that has a section .nv.info.NAME. A
  * variable is an object in .nv.global, .nv.global.init or .nv.constant3.
  */
 
@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "compiler/elf_file.h"
+#include "util/symbol.h"
 
 #define EM_CUDA_NUMBER 190
+#define STO_ENTRY      0x10
 #define ABI_NEW        8 /* EI_ABIVERSION from which the flags hold the sm one byte higher */
 
 static unsigned read_sm(const ElfFile *file) {
@@ -46,10 +48,15 @@ static int on_symbol(const ElfFile *file, const Elf64_Sym *symbol, const char *n
 
         if (strcmp(name, "vprintf") == 0)
                 signature->has_printf = true;
+        if (symbol_is_device_runtime(name)) {
+                signature->has_launches = true;
+                signature->lacks_runtime |= symbol->st_shndx == SHN_UNDEF;
+                return 0;
+        }
         if (symbol->st_shndx == SHN_UNDEF)
                 return 0;
         if (type == STT_FUNC && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
-            is_kernel(file, name))
+            (symbol->st_other & STO_ENTRY) && is_kernel(file, name))
                 return signature_add_kernel(signature, name, strlen(name), NULL);
         if (type == STT_OBJECT && elf_file_section(file, symbol->st_shndx, &section) &&
             holds_variables(file, &section))

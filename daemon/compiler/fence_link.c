@@ -5,12 +5,19 @@
 #include <string.h>
 
 #include "compiler/backend.h"
+#include "compiler/device_runtime.h"
 
 int fence_ptx(const Request *request, Result *result, const char *ptx, size_t n_ptx,
               Fenced *ret_fenced) {
-        _cleanup_(freep) char *error = NULL;
+        _cleanup_(freep) char *error = NULL, *call = NULL;
         int r;
 
+        call = device_runtime_call(ptx, n_ptx);
+        if (call)
+                return result_fail(result, COMPILED_FAILED,
+                                   "%s cannot run with fence = yes, as gpuqd is configured: %s, "
+                                   "and the fence keeps only the kernels of a job to its memory",
+                                   request->name, call);
         r = fence_rewrite(ptx, n_ptx, ret_fenced, &error);
         if (r == FENCE_REWRITE_E_REFUSED)
                 return result_fail(result, COMPILED_FAILED,

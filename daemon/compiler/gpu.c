@@ -103,6 +103,8 @@ static int take_cubin(const Request *request, Result *result, const void *image,
                                    "for this device",
                                    request->name, sm, request->sm);
 
+        if (result->signature->lacks_runtime)
+                return link_image(request, result, FORMAT_CUBIN, image, n_image);
         return result_set_image(result, image, n_image);
 }
 

@@ -13,17 +13,32 @@
 #include "compiler/backend.h"
 #include "compiler/batch_rewrite.h"
 #include "compiler/bound.h"
+#include "compiler/device_runtime.h"
 #include "compiler/options.h"
 #include "driver/driver.h"
 #include "util/open_library.h"
 
 #define LOG_BYTES (64u << 10)
 
+typedef struct Input {
+        Format format; /* FORMAT_PTX, FORMAT_FATBIN or FORMAT_CUBIN */
+        const void *image;
+        size_t n_image;
+        char *library; /* the device runtime (device_runtime.h), or NULL */
+        size_t n_library;
+} Input;
+
+static void input_finish(Input *input) {
+        free(input->library);
+}
+
 /* ---- nvJitLink ---------------------------------------------------------------- */
 
 enum {
+        NVJITLINK_CUBIN = 1,
         NVJITLINK_PTX = 2,
         NVJITLINK_FATBIN = 4,
+        NVJITLINK_LIBRARY = 6,
 };
 
 typedef void *Linker;
@@ -161,34 +176,38 @@ static void nvjitlink_options(const Request *request, char letter, NvJitLinkOpti
                 ret->options[ret->n_options++] = "-g";
 }
 
-static int nvjitlink_run(const Request *request, Result *result, Format format, const void *image,
-                         size_t n_image) {
+static int nvjitlink_type(Format format) {
+        if (format == FORMAT_PTX)
+                return NVJITLINK_PTX;
+        return format == FORMAT_CUBIN ? NVJITLINK_CUBIN : NVJITLINK_FATBIN;
+}
+
+static int nvjitlink_run(const NvJitLink *link, const Request *request, Result *result,
+                         const Input *input) {
         NvJitLinkOptions options;
         char letter = '\0';
         Linker linker = NULL;
         struct rlimit before;
-        NvJitLink link;
         int r;
 
-        r = nvjitlink_open(&link);
-        if (r)
-                return r;
-
         /* A device that this version does not know is left to the driver. */
-        if (format == FORMAT_PTX)
-                letter = ptx_letter(image, n_image, request->sm);
+        if (input->format == FORMAT_PTX)
+                letter = ptx_letter(input->image, input->n_image, request->sm);
         nvjitlink_options(request, letter, &options);
-        if (link.create(&linker, options.n_options, options.options))
+        if (link->create(&linker, options.n_options, options.options))
                 return BACKEND_E_MISSING;
 
         before = bound_begin(request->memory_mib);
-        r = link.add(linker, format == FORMAT_PTX ? NVJITLINK_PTX : NVJITLINK_FATBIN, image,
-                     n_image, request->name);
+        r = link->add(linker, nvjitlink_type(input->format), input->image, input->n_image,
+                      request->name);
+        if (!r && input->library)
+                r = link->add(linker, NVJITLINK_LIBRARY, input->library, input->n_library,
+                              "libcudadevrt.a");
         if (!r)
-                r = link.complete(linker);
+                r = link->complete(linker);
         bound_end(&before);
-        r = r ? nvjitlink_failed(&link, linker, result, r) : nvjitlink_take(&link, linker, result);
-        (void)link.destroy(&linker);
+        r = r ? nvjitlink_failed(link, linker, result, r) : nvjitlink_take(link, linker, result);
+        (void)link->destroy(&linker);
         return r;
 }
 
@@ -225,8 +244,28 @@ static CUresult driver_context(DriverLink *link, int ordinal) {
         return error;
 }
 
-static int driver_link(DriverLink *link, const Request *request, Result *result, Format format,
-                       const void *image, size_t n_image) {
+static CUjitInputType driver_type(Format format) {
+        if (format == FORMAT_PTX)
+                return CU_JIT_INPUT_PTX;
+        return format == FORMAT_CUBIN ? CU_JIT_INPUT_CUBIN : CU_JIT_INPUT_FATBINARY;
+}
+
+/* The driver wants the zero byte behind PTX counted. */
+static CUresult driver_add(DriverLink *link, const Request *request, const Input *input) {
+        size_t n_image = input->n_image + (input->format == FORMAT_PTX);
+        CUresult error;
+
+        error = link->driver->cuLinkAddData(link->state, driver_type(input->format),
+                                            (void *)input->image, n_image, request->name, 0, NULL,
+                                            NULL);
+        if (error || !input->library)
+                return error;
+        return link->driver->cuLinkAddData(link->state, CU_JIT_INPUT_LIBRARY, input->library,
+                                           input->n_library, "libcudadevrt.a", 0, NULL, NULL);
+}
+
+static int driver_link(DriverLink *link, const Request *request, Result *result,
+                       const Input *input) {
         CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
         void *values[] = {link->log, (void *)(uintptr_t)(sizeof(link->log) - 1)};
         size_t n_cubin;
@@ -237,10 +276,7 @@ static int driver_link(DriverLink *link, const Request *request, Result *result,
         if (error)
                 return driver_failed(link, result, "cuLinkCreate", error);
 
-        /* The driver wants the zero byte behind PTX counted. */
-        error = link->driver->cuLinkAddData(
-                link->state, format == FORMAT_PTX ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_FATBINARY,
-                (void *)image, n_image + (format == FORMAT_PTX), request->name, 0, NULL, NULL);
+        error = driver_add(link, request, input);
         if (!error)
                 error = link->driver->cuLinkComplete(link->state, &cubin, &n_cubin);
         if (error)
@@ -249,8 +285,7 @@ static int driver_link(DriverLink *link, const Request *request, Result *result,
         return result_set_image(result, cubin, n_cubin);
 }
 
-static int driver_run(const Request *request, Result *result, Format format, const void *image,
-                      size_t n_image) {
+static int driver_run(const Request *request, Result *result, const Input *input) {
         _cleanup_(freep) DriverLink *link = calloc(1, sizeof(*link));
         const char *problem = NULL;
         CUresult error;
@@ -272,7 +307,7 @@ static int driver_run(const Request *request, Result *result, Format format, con
         if (error)
                 r = driver_failed(link, result, "creating a context to link in", error);
         else
-                r = driver_link(link, request, result, format, image, n_image);
+                r = driver_link(link, request, result, input);
 
         if (link->state)
                 (void)link->driver->cuLinkDestroy(link->state);
@@ -282,11 +317,12 @@ static int driver_run(const Request *request, Result *result, Format format, con
         return r;
 }
 
-int link_image(const Request *request, Result *result, Format format, const void *image,
-               size_t n_image) {
+/* @nvjitlink: NULL: it is not installed. */
+static int link_input(const NvJitLink *nvjitlink, const Request *request, Result *result,
+                      const Input *input) {
         int r;
 
-        r = nvjitlink_run(request, result, format, image, n_image);
+        r = nvjitlink ? nvjitlink_run(nvjitlink, request, result, input) : BACKEND_E_MISSING;
         if (r != BACKEND_E_MISSING)
                 return r;
         if (!request->cuda_driver)
@@ -295,7 +331,46 @@ int link_image(const Request *request, Result *result, Format format, const void
                                    "support sm_%u; install a newer CUDA Toolkit",
                                    request->sm);
 
-        return driver_run(request, result, format, image, n_image);
+        return driver_run(request, result, input);
+}
+
+/* What a fatbin calls is told by the linker only. */
+static int link_fatbin(const NvJitLink *nvjitlink, const Request *request, Result *result,
+                       Input *input) {
+        int r;
+
+        r = link_input(nvjitlink, request, result, input);
+        if (r < 0 || result->status != COMPILED_FAILED || !device_runtime_is_missing(result->log))
+                return r;
+
+        free(result->log);
+        result->log = NULL;
+        result->status = COMPILED_OK;
+        r = device_runtime_read(request, result, &input->library, &input->n_library);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+        return link_input(nvjitlink, request, result, input);
+}
+
+int link_image(const Request *request, Result *result, Format format, const void *image,
+               size_t n_image) {
+        _cleanup_(input_finish)
+                Input input = {.format = format, .image = image, .n_image = n_image};
+        _cleanup_(freep) char *call = NULL;
+        NvJitLink link, *nvjitlink;
+        int r = 0;
+
+        nvjitlink = nvjitlink_open(&link) ? NULL : &link;
+        if (format == FORMAT_FATBIN)
+                return link_fatbin(nvjitlink, request, result, &input);
+
+        if (format == FORMAT_PTX)
+                call = device_runtime_call(image, n_image);
+        if (call || format == FORMAT_CUBIN)
+                r = device_runtime_read(request, result, &input.library, &input.n_library);
+        if (r < 0 || result->status != COMPILED_OK)
+                return r;
+        return link_input(nvjitlink, request, result, &input);
 }
 
 /* ---- twins ------------------------------------------------------------------------ */

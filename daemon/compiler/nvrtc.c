@@ -13,6 +13,7 @@
 
 #include "compiler/backend.h"
 #include "compiler/bound.h"
+#include "compiler/device_runtime.h"
 #include "compiler/headers.h"
 #include "compiler/named.h"
 #include "compiler/options.h"
@@ -120,14 +121,22 @@ static char *find_include(const Nvrtc *nvrtc) {
         return NULL;
 }
 
+/* How a program is compiled at first, and again for some errors. */
+typedef struct Attempt {
+        const char *first_header;
+        int best;      /* architecture */
+        bool is_known; /* the device's, so that there is a cubin */
+        bool calls;    /* the device runtime, which a linker adds */
+} Attempt;
+
 static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
-                   const char *architecture, const char *first_header) {
+                   const Attempt *attempt) {
         _cleanup_(freep) char *toolkit = find_include(nvrtc), *cccl = NULL, *include = NULL,
                               *before_toolkit = NULL;
         _cleanup_(headers_free_optionsp) char **folders = NULL;
         unsigned registers = options_registers(request->options, request->n_options);
         const char *options[OPTIONS_MAX];
-        char standard[32], most[40];
+        char architecture[40], standard[32], most[40];
         struct rlimit before;
         size_t n = 0;
         int r;
@@ -143,8 +152,12 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
 
         snprintf(standard, sizeof(standard), "-std=c++%u",
                  options_standard(request->options, request->n_options, 0) ?: 17);
+        snprintf(architecture, sizeof(architecture), "--gpu-architecture=%s_%d",
+                 attempt->is_known && !attempt->calls ? "sm" : "compute", attempt->best);
         options[n++] = architecture;
         options[n++] = standard;
+        if (attempt->calls)
+                options[n++] = "--extensible-whole-program";
         for (char **folder = folders; *folder; folder++)
                 options[n++] = *folder;
         if (toolkit) {
@@ -153,7 +166,7 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                 options[n++] = cccl;
         }
         options[n++] = include;
-        options[n++] = first_header;
+        options[n++] = attempt->first_header;
         if (!request->sm)
                 options[n++] = "-D__GPUQ_CPU__=1";
         if (options_fast_math(request->options, request->n_options))
@@ -304,19 +317,34 @@ static bool lacks_integers(const char *log) {
         return false;
 }
 
+/* Return: whether what the errors say is lacking has been added. */
+static bool try_again(Attempt *attempt, const char *log) {
+        static const char integers[] = "--pre-include=gpuq_integers.h";
+
+        if (attempt->first_header != integers && lacks_integers(log)) {
+                attempt->first_header = integers;
+                return true;
+        }
+        if (!attempt->calls && device_runtime_is_wanted(log)) {
+                attempt->calls = true;
+                return true;
+        }
+        return false;
+}
+
 static int run(const Nvrtc *nvrtc, Program program, const Request *request, Result *result,
-               const char *architecture, Ptx *ret_ptx) {
+               int best, Ptx *ret_ptx) {
+        Attempt attempt = {.first_header = "--pre-include=gpuq_types.h",
+                           .best = best,
+                           .is_known = best == (int)request->sm};
         _cleanup_(freep) char *log = NULL;
         int error, r;
 
-        error = compile(nvrtc, program, request, architecture, "--pre-include=gpuq_types.h");
-        log = get_log(nvrtc, program);
-        if (error > 0 && lacks_integers(log)) {
+        do {
                 free(log);
-                error = compile(nvrtc, program, request, architecture,
-                                "--pre-include=gpuq_integers.h");
+                error = compile(nvrtc, program, request, &attempt);
                 log = get_log(nvrtc, program);
-        }
+        } while (error > 0 && try_again(&attempt, log));
         if (!log || error < 0)
                 return -ENOMEM;
         if (error && !*log)
@@ -334,7 +362,6 @@ static int run(const Nvrtc *nvrtc, Program program, const Request *request, Resu
 
 int nvrtc_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         Program program = NULL;
-        char architecture[40];
         Nvrtc nvrtc;
         int r, best;
 
@@ -346,14 +373,12 @@ int nvrtc_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         if (!best)
                 return BACKEND_E_MISSING;
 
-        snprintf(architecture, sizeof(architecture), "--gpu-architecture=%s_%d",
-                 best == (int)request->sm ? "sm" : "compute", best);
         if (nvrtc.create(&program, request->image, request->name, 0, NULL, NULL))
                 return -ENOMEM;
 
         r = add_names(&nvrtc, program, request);
         if (r == 0)
-                r = run(&nvrtc, program, request, result, architecture, ret_ptx);
+                r = run(&nvrtc, program, request, result, best, ret_ptx);
         (void)nvrtc.destroy(&program);
         return r;
 }

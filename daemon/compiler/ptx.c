@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/device_runtime.h"
 #include "compiler/ptx/tokens.h"
 
 #define PARAMETERS_MAX 4096u
@@ -74,6 +75,21 @@ static char read_parameter(Scan *scan, bool *ret_last) {
         return is_array ? 'b' : kind_of_type(type, is_pointer);
 }
 
+/* Behind the parameters, whether there is a body, before which directives may stand. */
+static bool has_body(PtxTokens tokens) {
+        for (;;) {
+                PtxToken token = ptx_tokens_next(&tokens);
+
+                if (token.n == 0 || ptx_token_is(token, "{"))
+                        return token.n > 0;
+                if (ptx_token_is(token, ".pragma"))
+                        while (token.n > 0 && !ptx_token_is(token, ";"))
+                                token = ptx_tokens_next(&tokens);
+                else if (ptx_token_is(token, ";"))
+                        return false;
+        }
+}
+
 static int read_entry(Scan *scan) {
         char kinds[PARAMETERS_MAX + 1];
         PtxToken name = ptx_tokens_next(&scan->tokens);
@@ -92,6 +108,8 @@ static int read_entry(Scan *scan) {
                 n += kinds[n] != 0;
         }
         kinds[n] = '\0';
+        if (!has_body(scan->tokens))
+                return 0; /* a kernel that another one launches is declared before */
 
         return signature_add_kernel(scan->signature, name.s, name.n, kinds);
 }
@@ -198,6 +216,8 @@ static int scan_all(Scan *scan) {
 
 int ptx_scan(const char *text, size_t n_text, Signature *signature) {
         Scan scan = {.tokens = {text, text + n_text}, .signature = signature};
+        _cleanup_(freep) char *call = device_runtime_call(text, n_text);
 
+        signature->has_launches = call != NULL;
         return scan_all(&scan);
 }

@@ -143,6 +143,8 @@ int result_pack(const Result *result, void **ret_data, size_t *ret_n_data) {
 
         if (ok && result->signature->has_printf)
                 flags |= COMPILED_HAS_PRINTF;
+        if (ok && result->signature->has_launches)
+                flags |= COMPILED_HAS_LAUNCHES;
         if (ok && result->signature->n_variables > 0)
                 flags |= COMPILED_HAS_VARIABLES;
 

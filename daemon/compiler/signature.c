@@ -156,7 +156,16 @@ static bool is_standard(const SignatureVariable *variable, size_t n_before) {
                                        starts_with(part, n_part, "__"));
 }
 
-/* The toolkit's headers keep objects without members, and in cuda::std constants; of value 0 without it. */
+/* Within a namespace such as cuda::__4 or cooperative_groups::__v1, in which users declare nothing. */
+static bool is_versioned(const SignatureVariable *variable, size_t n_before) {
+        const char *rest = variable->name + n_before, *part;
+        size_t n_rest = variable->n_name - n_before, n_part, n;
+
+        n = read_part(rest, n_rest, &part, &n_part);
+        return n > 0 && n < n_rest && rest[n] != 'E' && starts_with(part, n_part, "__");
+}
+
+/* The toolkit's headers keep objects without members, and constants; of value 0 without it. */
 static bool is_toolkits(const SignatureVariable *variable) {
         static const char *const spaces[] = {"cuda", "cooperative_groups", "cub", "thrust"};
         const char *name = variable->name, *space;
@@ -167,9 +176,9 @@ static bool is_toolkits(const SignatureVariable *variable) {
         if (n_space == 4 && memcmp(space, "cuda", 4) == 0 && is_standard(variable, n_before))
                 return true;
 
-        for (size_t i = 0; variable->is_byte && i < ARRAY_SIZE(spaces); i++)
+        for (size_t i = 0; i < ARRAY_SIZE(spaces); i++)
                 if (n_space == strlen(spaces[i]) && memcmp(space, spaces[i], n_space) == 0)
-                        return true;
+                        return variable->is_byte || is_versioned(variable, n_before);
 
         return false;
 }

@@ -34,6 +34,8 @@ typedef struct Signature {
         char **variables;
         size_t n_variables;
         bool has_printf;
+        bool has_launches;  /* it calls the device runtime (device_runtime.h) */
+        bool lacks_runtime; /* that must be linked: of a cubin */
         bool is_opencl; /* its variables are constants, and a pointer to shared memory is __local */
 } Signature;
 

@@ -493,6 +493,7 @@ typedef enum CUjitInputType_enum {
         CU_JIT_INPUT_CUBIN = 0,
         CU_JIT_INPUT_PTX = 1,
         CU_JIT_INPUT_FATBINARY = 2,
+        CU_JIT_INPUT_LIBRARY = 4,
 } CUjitInputType;
 
 typedef enum CUgreenCtxCreate_flags_enum {

@@ -110,6 +110,16 @@ bool name_matches(const char *name, const char *plain) {
         return n == n_plain || name[n - n_plain - 1] == ':';
 }
 
+static bool symbol_starts(const char *symbol, const char *prefix) {
+        return strncmp(symbol, prefix, strlen(prefix)) == 0;
+}
+
+bool symbol_is_device_runtime(const char *symbol) {
+        /* What is static there has the name of its file in its own. */
+        return strstr(symbol, "_cuda_device_runtime_cu_") || symbol_starts(symbol, "__cudaCDP2") ||
+               symbol_starts(symbol, "cudartError") || symbol_starts(symbol, "__CNPRT_");
+}
+
 bool symbol_is_internal(const char *symbol) {
-        return strncmp(symbol, SYMBOL_INTERNAL, strlen(SYMBOL_INTERNAL)) == 0;
+        return symbol_starts(symbol, SYMBOL_INTERNAL) || symbol_is_device_runtime(symbol);
 }

@@ -27,6 +27,8 @@ bool symbol_base(const char *symbol, const char **ret_base, size_t *ret_n_base);
 bool symbol_matches(const char *symbol, const char *name);
 /** name_matches() - whether a C++ name such as "math::gemm<float>" has the plain name @plain. */
 bool name_matches(const char *name, const char *plain);
+/** symbol_is_device_runtime() - of libcudadevrt.a, which is part of modules whose kernels launch kernels. */
+bool symbol_is_device_runtime(const char *symbol);
 /** symbol_is_internal() - a kernel that no user runs. */
 bool symbol_is_internal(const char *symbol);
 

@@ -187,6 +187,7 @@ static int image_read_function(Image *image, Function *function, Failure *failur
                 return r;
 
         function->checkable = image->checkable.address ? &image->checkable : NULL;
+        function->may_launch = image->compiled->flags & COMPILED_HAS_LAUNCHES;
         kernel = image_described(image, function->symbol);
         function->name = kernel ? kernel->name : function->symbol;
         function->text = kernel ? kernel->text : "";

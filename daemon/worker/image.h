@@ -43,6 +43,7 @@ struct Function {
         size_t n_parameters;
         Need *needs; /* of each parameter; NULL: none */
         bool kinds_known;
+        bool may_launch;      /* it may launch kernels itself */
         bool is_fenced;       /* it takes a Fence behind its parameters (compiler/fence.h) */
         unsigned max_threads; /* in a block */
         size_t static_shared; /* bytes */

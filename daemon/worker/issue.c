@@ -135,6 +135,12 @@ static CUresult issue_launch(const Issuer *issuer, const Program *program,
                         .value.clusterDim = {launch->cluster[0], launch->cluster[1],
                                              launch->cluster[2]},
                 };
+        /* A graph's node whose first kernel launches none cannot be patched for one that does. */
+        if (launch->function->may_launch) {
+                config.hStream = stream->stream;
+                return issuer->streams->context->cu->cuLaunchKernelEx(
+                        &config, launch->function->function, launch->values, NULL);
+        }
         return stream_launch(issuer->streams, stream, &config, issue_function(program, launch),
                              launch->values);
 }

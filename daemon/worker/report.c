@@ -148,15 +148,39 @@ static int report_fill_named(Gpuq__V1__ModuleReady *ready, const Module *module)
         return 0;
 }
 
+#define REPORT_VARIABLES_MAX 1024u
+
+/* All that protobuf-c needs for a list of variables, in one allocation. Return: NULL: no memory. */
+static void *report_fill_variables(Gpuq__V1__ModuleReady *ready, const Image *image) {
+        size_t n = image->has_variables ? MIN(image->n_variables, REPORT_VARIABLES_MAX) : 0;
+        Gpuq__V1__VariableInfo **pointers, *infos;
+
+        pointers = malloc(n * (sizeof(*infos) + sizeof(void *)) + 1);
+        if (!pointers)
+                return NULL;
+
+        infos = (Gpuq__V1__VariableInfo *)(pointers + n);
+        for (size_t i = 0; i < n; ++i) {
+                pointers[i] = &infos[i];
+                gpuq__v1__variable_info__init(&infos[i]);
+                infos[i].name = (char *)image->variables[i].name;
+                infos[i].size = image->variables[i].size;
+        }
+        ready->variables = pointers;
+        ready->n_variables = n;
+        return pointers;
+}
+
 static int report_module_ready(Outbox *outbox, const Module *module) {
         WorkerMessage added = {{.kind = FROM_WORKER_MODULE_ADDED, .id = module->id}};
         Gpuq__V1__ModuleReady ready = GPUQ__V1__MODULE_READY__INIT;
         _cleanup_(freep) uint8_t *packed = NULL;
-        _cleanup_(freep) void *memory = NULL, *named = NULL;
+        _cleanup_(freep) void *memory = NULL, *named = NULL, *variables = NULL;
         ReportKernels kernels;
 
         memory = report_allocate_kernels(module->image, &kernels);
-        if (!memory)
+        variables = report_fill_variables(&ready, module->image);
+        if (!memory || !variables)
                 return -ENOMEM;
         report_fill_kernels(&kernels, module->image);
         ready.module = module->id;

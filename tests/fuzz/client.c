@@ -79,6 +79,7 @@ static void try_module(Program *program) {
         gpuq_module **module = &program->modules[input_below(&program->input, 2)];
         static const char *const options[] = {"-DA=1", NULL};
         gpuq_kernel_info info;
+        size_t n_bytes;
         int r;
 
         gpuq_module_free(*module);
@@ -97,6 +98,7 @@ static void try_module(Program *program) {
                 }
         use_text(gpuq_module_log(*module));
         (void)gpuq_module_has_variables(*module);
+        (void)gpuq_module_variable_size(*module, "a", &n_bytes);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */

@@ -202,6 +202,7 @@ static void scenario_modules(void) {
         gpuq_buffer *x, *y = NULL;
         gpuq_kernel_info info;
         gpuq_job *job = NULL;
+        size_t n_bytes;
 
         DO(gpuq_connect(NULL, &q));
         CHECK(gpuq_module_load(q, GPUQ_FORMAT_SOURCE, BROKEN, strlen(BROKEN), NULL, "broken.cu",
@@ -210,6 +211,7 @@ static void scenario_modules(void) {
 
         DO(gpuq_module_load(q, GPUQ_FORMAT_AUTO, SOURCE, strlen(SOURCE), options, "triple.cu", &m));
         CHECK(gpuq_module_n_kernels(m) == 1 && !gpuq_module_has_variables(m));
+        CHECK(gpuq_module_variable_size(m, "x", &n_bytes) == GPUQ_E_NOT_FOUND);
         DO(gpuq_module_kernel(m, 0, &info));
         CHECK(!strcmp(info.name, "triple") && info.n_parameters == 3);
         CHECK(gpuq_module_kernel(m, 1, &info) == GPUQ_E_NOT_FOUND);

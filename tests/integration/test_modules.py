@@ -239,6 +239,12 @@ def test_variables_keep_their_values_between_jobs(client):
     assert read_counter(client, module) == 8
 
 
+def test_variables_are_listed_with_their_sizes(client):
+    listed = {variable.name: variable.size for variable in client.load(VARIABLES).variables}
+    assert listed == {"counter": 4, "table": 32, "factor": 4}
+    assert not client.load(kernels.BASIC).variables
+
+
 def test_variables_can_be_written(client):
     module = client.load(VARIABLES)
     value = client.array(numpy.array([100], numpy.int32))

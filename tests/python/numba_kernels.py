@@ -5,6 +5,7 @@ import cmath
 import enum
 import math
 import pathlib
+import pickle
 import tempfile
 
 import numpy as np
@@ -346,7 +347,61 @@ def links():
     np.testing.assert_array_equal(out, x * y)
 
 
+def raises(kind, words, run, *args):
+    try:
+        run(*args)
+    except kind as error:
+        assert all(word in str(error) for word in words), error
+        return error
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def exceptions():
+    @cuda.jit(debug=True, opt=False)
+    def divide(x, n):
+        i = cuda.grid(1)
+        if i >= n:
+            raise ValueError("too far", 3)
+        assert x[i] >= 0, "must not be negative"
+        x[i] = 100 // x[i]
+
+    line = divide.py_func.__code__.co_firstlineno
+    kernel = gpuq.from_numba(divide, "void(int32[::1], int64)")
+    x = gpuq.to_device(np.full(8, 7, np.int32))
+    for run in kernel.run, pickle.loads(pickle.dumps(kernel)).run:
+        x.set(np.full(8, 7, np.int32))
+        run((2, 4), x, 8)
+        assert (x.get() == 14).all()
+        error = raises(ValueError, ["In function 'divide', file ", f"numba_kernels.py, line {line + 4}, ", "tid=[0, 0, 3] ctaid=[0, 0, 1]: too far"],
+                       run, (2, 4), x, 7)
+        assert error.args[1] == 3 and error.job.state == "done"
+        run((2, 4), x, 8)  # the job before has left nothing
+
+    x.set(np.array([1, 2, 0, 4, 5, 6, 7, 8], np.int32))
+    raises(ZeroDivisionError, ["tid=[0, 0, 2] ctaid=[0, 0, 0]: integer division by zero"], kernel.run, (2, 4), x, 8)
+    x.set(np.array([1, 2, 3, 4, 5, -6, 7, 8], np.int32))
+    raises(AssertionError, [f"line {line + 5}, ", "tid=[0, 0, 1] ctaid=[0, 0, 1]: must not be negative"], kernel.run, (2, 4), x, 8)
+
+    x.set(np.full(8, 7, np.int32))
+    jobs = [kernel.submit((2, 4), x, n) for n in (8, 7, 8, 6)]  # each tells its own
+    jobs[0].wait(), jobs[2].wait()
+    raises(ValueError, ["tid=[0, 0, 3]"], jobs[1].wait)
+    raises(ValueError, ["ctaid=[0, 0, 1]"], jobs[3].wait)
+    job = gpuq.job().launch(kernel, (2, 4), x, 7).launch(kernel, (2, 4), x, 8)
+    raises(ValueError, ["tid=[0, 0, 3]"], job.run)
+    with gpuq.Executor() as executor:
+        future = executor.submit(kernel, (2, 4), gpuq.InOut(np.full(8, 7, np.int32)), 7)
+        raises(ValueError, ["too far"], future.result)
+    raises(TypeError, ["a prepared job does not tell what a kernel raises"], kernel.prepare, (2, 4), x, 8)
+
+    silent = gpuq.from_numba(divide, "void(int32[::1], int64)", debug=False)
+    silent.run((2, 4), x, 7)
+    told = gpuq.from_numba(divide.py_func, "void(int32[::1], int64)", debug=True)
+    raises(ValueError, ["too far"], told.run, (2, 4), x, 7)
+
+
 for test in (vectors, matrices, sums, warps, histograms, functions, mathematics, polynomials, records, tuples, complex_numbers, halves,
-             layouts, times, pointers, heat, random_numbers, links):
+             layouts, times, pointers, heat, random_numbers, links,
+             exceptions):
     print(test.__name__, flush=True)
     test()

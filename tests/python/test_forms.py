@@ -442,13 +442,80 @@ def test_a_constant_of_the_signature_takes_no_parameter():
     assert [(each.name, each.kind, each.value) for each in triton_adapter._parameters(given)] == [("x", "*fp32", None), ("n", None, 1)]
 
 
-def test_descriptors_of_the_host_and_tuples_are_refused():
-    given = compiled({"x": "tensordesc<fp16[64,64]>", "n": "i32"})
+DESCRIBED = """
+extern "C" __global__ void kernel(float *x, long long rows, long long columns, long long pitch, long long one, FLAGS int m, int n,
+                                  long long pitch_again, long long one_again, float *sums, int k, unsigned long long scratch)
+{
+        if (rows != m || columns != n || pitch != pitch_again || one != 1 || one_again != 1)
+                return;
+        for (int row = threadIdx.x; row < m; row += blockDim.x) {
+                sums[row] = k;
+                for (int i = 0; i < n; i++)
+                        sums[row] += x[row * pitch + i];
+        }
+}
+"""
+
+
+def described(gpuq, flags="signed char nan, signed char tf32,"):
+    given = compiled({"x": "tensordesc<fp32[16,32]>", "y": ("*fp32", "i32", "constexpr")})
+    given.src.constants = {(1, 2): 5}
+    given.src.attrs = {(1, 1): [["tt.divisibility", 16]]}
+    given.src.fn.arg_names = ["x", "y"]
+    return triton_adapter.TritonKernel(gpuq.module(DESCRIBED.replace("FLAGS", flags)), "kernel", triton_adapter._parameters(given),
+                                       triton_adapter._launch(given.metadata))
+
+
+@pytest.mark.parametrize("flags", ["", "signed char nan,", "signed char nan, signed char tf32,"])
+def test_a_descriptor_of_the_host_is_an_array_and_a_tuple_is_a_tuple(gpuq, flags):
+    """Triton's versions have no, one or two flags in a descriptor."""
+    kernel = pickle.loads(pickle.dumps(described(gpuq, flags)))
+    x, sums = np.arange(12, dtype=np.float32).reshape(3, 4), np.zeros(3, np.float32)
+    kernel.run(1, gpuq.In(x), (gpuq.Out(sums), 16, 5))
+    assert sums.tolist() == [22, 38, 54]
+    kernel.run(1, gpuq.to_device(x), [gpuq.Out(sums), 0, 5])
+    assert sums.tolist() == [6, 22, 38]
+    part = SimpleNamespace(base=x, shape=[3, 2], strides=[4, 1], block_shape=[16, 32], padding="nan", round_f32_to_tf32=False)
+    kernel.run(1, gpuq.In(part), (gpuq.Out(sums), 0, 5))
+    assert sums.tolist() == [1, 9, 17]
+
+
+def test_a_prepared_descriptor_keeps_its_shape(gpuq):
+    x, sums = np.arange(12, dtype=np.float32).reshape(3, 4), np.zeros(3, np.float32)
+    prepared = described(gpuq).prepare(1, gpuq.In(x), (gpuq.Out(sums), 0, 5))
+    prepared.run(**{"x": x + 1, "y[1]": 32})
+    assert sums.tolist() == [42, 58, 74]
+    with pytest.raises(ValueError, match=r"shape \(3, 4\), not \(4, 3\)"):
+        prepared.run(x=x.T.copy())
+
+
+def test_wrong_tuples_and_descriptors_are_refused_in_words(gpuq):
+    kernel = described(gpuq)
+    x, y = np.zeros((3, 4), np.float32), gpuq.Out(np.zeros(3, np.float32))
+    for given, error, words in [
+            ((gpuq.In(x), (y, 0)), TypeError, r"argument 2 \(`y`\) must be a tuple of 3 elements, not 2 elements"),
+            ((gpuq.In(x), y), TypeError, r"argument 2 \(`y`\) must be a tuple of 3 elements, not a Out"),
+            ((gpuq.In(x), (y, 0, 6)), ValueError, r"`y\[2\]`\) is compiled in as 5"),
+            ((gpuq.In(x), (y, 8, 5)), ValueError, r"`y\[1\]: i32`.*divisible by 16.*8"),
+            ((gpuq.In(x[0]), (y, 0, 5)), ValueError, r"`x: tensordesc<fp32>`\) must have 2 axes, not the shape \(4,\)"),
+            ((gpuq.In(x[:, :2]), (y, 0, 5)), ValueError, "not C-contiguous"),
+            ((x, (y, 0, 5)), TypeError, "wrap the array"),
+            ((gpuq.In(x.astype(int)), (y, 0, 5)), TypeError, "float32"),
+            ((gpuq.In(x),), TypeError, r"takes 2 arguments \(x: tensordesc<fp32>, y: \(y\[0\]: \*fp32, y\[1\]: i32, y\[2\]: None\)\), not 1"),
+            ((gpuq.In(SimpleNamespace(base=x, shape=[3, 2], strides=[4, 2], block_shape=[4, 4])), (y, 0, 5)), ValueError, "last axis")]:
+        with pytest.raises(error, match=words):
+            kernel.run(1, *given)
+    with pytest.raises(TypeError, match="does not know how this version of Triton passes"):
+        described(gpuq, "int nan,")
+
+
+def test_descriptors_that_the_driver_makes_are_refused():
+    given = compiled({"x": "tensordesc<fp16[64,64]>", "n": "i32"}, tensordesc_meta=[{"swizzle": 3}])
     given.src.fn.arg_names = ["x", "n"]
-    with pytest.raises(TypeError, match=r"parameter x: tensordesc<fp16\[64,64\]>.*tl.make_tensor_descriptor\(pointer"):
+    with pytest.raises(TypeError, match=r'parameter x: tensordesc<fp16\[64,64\]>.*TMA: compile.*"cuda", 80.*tl.make_tensor_descriptor\(pointer'):
         triton_adapter._parameters(given)
-    given.src.signature = {"x": ("*fp32", "i32"), "n": "i32"}
-    with pytest.raises(TypeError, match="parameter x: .*tuples: pass their elements one by one"):
+    given = compiled({"x": "nvTmaDesc"})
+    with pytest.raises(TypeError, match="parameter x: nvTmaDesc"):
         triton_adapter._parameters(given)
 
 

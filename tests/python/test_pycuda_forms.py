@@ -182,3 +182,26 @@ def test_texture_references_are_refused(gpuq, module, scale):
         gpuq.SourceModule("texture<float, 2> image;\n__global__ void k(float *x) { *x = tex2D(image, 0.f, 0.f); }")
     with pytest.raises(gpuq.CompileError):
         gpuq.SourceModule("// texture<float, 2>\n__global__ void k() { wrong; }")
+
+
+VARIABLES = """
+__device__ float table[5];
+__constant__ int factor;
+
+__global__ void use(float *out) { out[threadIdx.x] = factor * table[threadIdx.x]; }
+"""
+
+
+@pytest.mark.parametrize("no_extern_c", [False, True])
+def test_a_variable_is_a_pair_of_itself_and_its_size(gpuq, no_extern_c):
+    module = gpuq.SourceModule(VARIABLES if not no_extern_c else VARIABLES.replace("__global__", 'extern "C" __global__'), no_extern_c=no_extern_c)
+    table, nbytes = module.get_global("table")
+    assert nbytes == 20 and module.get_global("factor")[1] == 4 and len(module.get_global("factor")) == 2
+    table.set(np.arange(5, dtype=np.float32))
+    module.get_global("factor")[0].set(np.int32(3))
+    out = np.zeros(5, np.float32)
+    module.get_function("use")(gpuq.Out(out), block=(5, 1, 1))
+    assert out.tolist() == [0, 3, 6, 9, 12]
+    assert module.get_global("table").get(5).tolist() == [0, 1, 2, 3, 4] and table.nbytes == 20
+    with pytest.raises(gpuq.NotFoundError, match="no variable nowhere"):
+        _, nbytes = module.get_global("nowhere")

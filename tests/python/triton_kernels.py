@@ -25,13 +25,14 @@ import gpuq  # noqa: E402 pylint: disable=wrong-import-position
 DICE = np.random.default_rng(1)
 
 
-def load(fn, types, constants):
-    """gpuq's kernel of a @triton.jit function."""
+def load(fn, types, constants, most=999):
+    """gpuq's kernel of a @triton.jit function. `constants`: by name, or of an element of a tuple by its path; `most`: compute capability."""
     signature = dict(zip(fn.arg_names, types))
-    target = GPUTarget("cuda", int(sys.argv[1]), 32)
+    target = GPUTarget("cuda", min(int(sys.argv[1]), most), 32)
     try:
-        source = ASTSource(fn, signature={**signature, **{name: "constexpr" for name in constants}},
-                           constexprs={(fn.arg_names.index(name),): value for name, value in constants.items()})
+        source = ASTSource(fn, signature={**signature, **{name: "constexpr" for name in constants if isinstance(name, str)}},
+                           constexprs={(fn.arg_names.index(name),) if isinstance(name, str) else name: value
+                                       for name, value in constants.items()})
     except TypeError:  # an older Triton
         source = ASTSource(fn, signature=signature, constants=constants)
     return gpuq.from_triton(triton.compile(source, target=target))
@@ -281,6 +282,49 @@ def locks():
     close(sums, x.sum(0), 1e-4)
 
 
+# ---- tuples, and descriptors of the host ----
+
+@triton.jit
+def combine(xs, more, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(xs[0] + at) * xs[1] + tl.load(xs[2][0] + at) * xs[2][1]
+    for i in tl.static_range(len(more)):
+        value += tl.load(more[i] + at)
+    tl.store(out[0] + at, value)
+    tl.store(out[1] + at, -value)
+
+
+def tuples():
+    n = 128
+    a, b, c, d = DICE.random((4, n), np.float32)
+    out, negative = np.zeros(n, np.float32), np.zeros(n, np.float32)
+    kernel = load(combine, [("*fp32", "fp32", ("*fp32", "constexpr")), ("*fp32", "*fp32"), ("*fp32", "*fp32")],
+                  {"BLOCK": n, (0, 2, 1): 3})
+    kernel.run(1, (gpuq.In(a), 2.0, (gpuq.In(b), 3)), (gpuq.In(c), gpuq.In(d)), (gpuq.Out(out), gpuq.Out(negative)))
+    close(out, 2 * a + 3 * b + c + d)
+    close(negative, -out)
+    prepared = kernel.prepare(1, (gpuq.In(a), 2.0, (gpuq.In(b), 3)), (gpuq.In(c), gpuq.In(d)), (gpuq.Out(out), gpuq.Out(negative)))
+    prepared.run(**{"xs[1]": 4.0, "more[0]": d})
+    close(out, 4 * a + 3 * b + 2 * d)
+
+
+@triton.jit
+def scale_tiles(x, out, factor, T: tl.constexpr):
+    row, column = tl.program_id(0) * T, tl.program_id(1) * T
+    out.store([row, column], x.load([row, column]) * factor)
+
+
+def host_descriptors():
+    x = DICE.random((70, 48), np.float32)
+    out = np.zeros_like(x)
+    kernel = load(scale_tiles, ["tensordesc<fp32[32,32]>", "tensordesc<fp32[32,32]>", "fp32"], {"T": 32}, most=80)
+    kernel.run((3, 2), gpuq.In(x), gpuq.Out(out), 3.0)
+    close(out, 3 * x)
+    to = gpuq.zeros((70, 48), np.float32)
+    kernel.run((3, 2), gpuq.to_device(x), gpuq.Out(to), 5.0)
+    close(to, 5 * x)
+
+
 # ---- scalars of all types ----
 
 @triton.jit
@@ -348,7 +392,7 @@ def library_functions():
     np.testing.assert_array_equal(whole, [*np.bincount(same, minlength=n), x.argmax(), same.max(), np.bitwise_xor.reduce(same)])
 
 
-for test in (vectors, softmax, layer_norm, dropout, scan, histogram, matrices, attention, arrays_of_pointers, descriptors, locks, scalars,
-             library_functions):
+for test in (vectors, softmax, layer_norm, dropout, scan, histogram, matrices, attention, arrays_of_pointers, descriptors, tuples,
+             host_descriptors, locks, scalars, library_functions):
     print(test.__name__, flush=True)
     test()

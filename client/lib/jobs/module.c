@@ -20,6 +20,7 @@
 #include "place.h"
 #include "util/kernel-name.h"
 #include "util/near.h"
+#include "util/symbol.h"
 #include "util/write_all.h"
 
 #define MODULE_NAME_MAX 256 /* bytes, of the protocol */
@@ -509,6 +510,18 @@ const char *gpuq_module_log(const gpuq_module *module) {
 
 bool gpuq_module_has_variables(const gpuq_module *module) {
         return module->ready->has_variables;
+}
+
+int gpuq_module_variable_size(const gpuq_module *module, const char *name, size_t *ret_bytes) {
+        const Gpuq__V1__ModuleReady *ready = module->ready;
+
+        for (size_t i = 0; i < ready->n_variables; i++)
+                if (strcmp(ready->variables[i]->name, name) == 0 ||
+                    symbol_matches(ready->variables[i]->name, name)) {
+                        *ret_bytes = ready->variables[i]->size;
+                        return 0;
+                }
+        return error_set(GPUQ_E_NOT_FOUND, "the module lists no variable %s", name);
 }
 
 /* ---- the end ---------------------------------------------------------------------- */

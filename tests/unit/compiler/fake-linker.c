@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A linker as nvJitLink is one, for tests on any machine: its cubin is the PTX. It
- * does not like twins where the PTX says so: REFUSE_TWINS is an error, CRASH_TWINS
- * ends the process.
+ * A linker as nvJitLink is one, for tests on any machine: its cubin is the PTX, and a
+ * library behind it. It does not like twins where the PTX says so: REFUSE_TWINS is an
+ * error, CRASH_TWINS ends the process. Calls of the device runtime need a library.
  */
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
+#define INPUT_LIBRARY 6
+
 typedef struct Linker {
         char *text;
+        const char *error;
+        bool has_library;
 } Linker;
 
 /* No header declares them: the compiler finds them by name. */
@@ -40,11 +46,23 @@ int nvJitLinkDestroy(Linker **linker) {
 }
 
 int nvJitLinkAddData(Linker *linker, int type, const void *data, size_t n_data, const char *name) {
-        linker->text = strndup(data, n_data);
-        return linker->text == NULL;
+        char *text = NULL;
+
+        linker->has_library |= type == INPUT_LIBRARY;
+        if (asprintf(&text, "%s%.*s", linker->text ? linker->text : "", (int)n_data,
+                     (const char *)data) < 0)
+                return 1;
+        free(linker->text);
+        linker->text = text;
+        return 0;
 }
 
 int nvJitLinkComplete(Linker *linker) {
+        linker->error = "no twins, please";
+        if (strstr(linker->text, "__cudaCDP2LaunchDeviceV2") && !linker->has_library) {
+                linker->error = "Undefined reference to '__cudaCDP2LaunchDeviceV2' in 'x'";
+                return 1;
+        }
         if (!strstr(linker->text, "$gpuq_batch"))
                 return 0;
         if (strstr(linker->text, "CRASH_TWINS"))
@@ -63,11 +81,11 @@ int nvJitLinkGetLinkedCubin(Linker *linker, void *cubin) {
 }
 
 int nvJitLinkGetErrorLogSize(Linker *linker, size_t *ret_n) {
-        *ret_n = sizeof("no twins, please");
+        *ret_n = strlen(linker->error) + 1;
         return 0;
 }
 
 int nvJitLinkGetErrorLog(Linker *linker, char *log) {
-        strcpy(log, "no twins, please");
+        strcpy(log, linker->error);
         return 0;
 }

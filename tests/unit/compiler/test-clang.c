@@ -310,6 +310,20 @@ static void for_the_cpu_it_has_the_library_and_the_translator_too(void **state) 
         free(ptx.text);
 }
 
+static void launches_in_kernels_are_said_to_need_nvrtc(void **state) {
+        static const char launches[] = "__global__ void child(int *x) { x[threadIdx.x] += 2; }\n"
+                                       "__global__ void parent(int *x) { child<<<1, 32>>>(x); }\n";
+        _cleanup_(result_freep) Result *result = NULL;
+        Ptx ptx = {};
+
+        assert_int_equal(result_new(&result), 0);
+        if (compile_named(launches, 90, NULL, 0, result, &ptx) == BACKEND_E_MISSING)
+                return;
+
+        assert_int_equal(result->status, COMPILED_FAILED);
+        assert_non_null(strstr(result->log, "kernels that launch kernels need a GPU and NVRTC"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_device_header_is_enough),
@@ -319,6 +333,7 @@ int main(void) {
                 cmocka_unit_test(standard_headers_do_no_harm),
                 cmocka_unit_test(textures_are_fetched_with_the_instructions_of_nvrtc),
                 cmocka_unit_test(for_the_cpu_it_has_the_library_and_the_translator_too),
+                cmocka_unit_test(launches_in_kernels_are_said_to_need_nvrtc),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,7 +133,7 @@ static void unknown_status_and_flags_are_broken(void **state) {
         ((char *)data)[8] = _COMPILED_STATUS_N;
         assert_int_equal(compiled_parse(data, n, &c), COMPILED_E_BROKEN);
         ((char *)data)[8] = 0;
-        ((char *)data)[12] = 0x40;
+        ((char *)data)[12] = (char)(_COMPILED_FLAGS + 1);
         assert_int_equal(compiled_parse(data, n, &c), COMPILED_E_BROKEN);
 }
 

@@ -77,6 +77,7 @@ typedef struct Run {
         const char *memory; /* MiB */
         bool use_cache;
         bool fake_linker; /* fake-linker.c, wherever else one may be */
+        bool fenced;
         pid_t pid;
         int in_fd, out_fd;
         void *data; /* of the result */
@@ -129,6 +130,8 @@ static void start(Run *run) {
                 argv[i++] = "--cache";
                 argv[i++] = cache;
         }
+        if (run->fenced)
+                argv[i++] = "--fence";
         if (run->timeout) {
                 argv[i++] = "--timeout";
                 argv[i++] = run->timeout;
@@ -544,6 +547,95 @@ static void a_checked_module_that_calls_malloc_is_refused(void **state) {
                                        "malloc()"));
 }
 
+#define LAUNCHES                                                                                   \
+        "//\n.version 8.0\n.target sm_60\n.address_size 64\n"                                      \
+        ".extern .func (.param .b64 r) __cudaCDP2GetParameterBufferV2(.param .b64 f, "             \
+        ".param .align 4 .b8 g[12], .param .align 4 .b8 b[12], .param .b32 s);\n"                  \
+        ".extern .func (.param .b32 r) __cudaCDP2LaunchDeviceV2(.param .b64 p, .param .b64 s);\n"  \
+        ".visible .entry child(.param .u64 p)\n{\n.reg .b64 %rd1;\nld.param.u64 %rd1, [p];\n"      \
+        "ret;\n}\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd1;\n"                          \
+        "ld.param.u64 %rd1, [p];\n{\n.param .b64 a; .param .b64 s; .param .b32 o;\n"               \
+        "st.param.b64 [a], %rd1;\nst.param.b64 [s], 0;\n"                                          \
+        "call (o), __cudaCDP2LaunchDeviceV2, (a, s);\n}\nret;\n}\n"
+#define LAUNCHES_SOURCE                                                                            \
+        "__global__ void child(int *x) { x[threadIdx.x] += 2; }\n"                                 \
+        "extern \"C\" __global__ void k(int *x) { child<<<1, 32>>>(x); }\n"
+
+/* Return: false, also where no NVRTC is here, whose errors a test can know. */
+static bool has_nvrtc(const Compiled *c) {
+        return !strstr(c->log, "compiled by clang") && c->status != COMPILED_NO_COMPILER;
+}
+
+static void ptx_that_launches_kernels_is_linked_with_the_device_runtime(void **state) {
+        COMPILE(.target = "sm_90", .image = LAUNCHES, .fake_linker = true);
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_kernels, 2);
+        assert_non_null(memmem(c->image, c->n_image, "// a library of the CUDA device", 31));
+        assert_true(c->flags & COMPILED_HAS_LAUNCHES);
+        assert_true(has_twin(c, "child"));
+        assert_false(has_twin(c, "k"));
+}
+
+static void other_ptx_is_linked_without_it(void **state) {
+        COMPILE(.target = "sm_90", .image = PTX("cudaLaunchDeviceV2"), .fake_linker = true);
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_false(c->flags & COMPILED_HAS_LAUNCHES);
+        assert_null(memmem(c->image, c->n_image, "// a library of the CUDA device", 31));
+}
+
+static void source_that_launches_kernels_becomes_a_cubin(void **state) {
+        COMPILE(.target = "sm_90", .image = LAUNCHES_SOURCE);
+
+        if (!has_nvrtc(c))
+                skip();
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(c->n_kernels, 2);
+        assert_int_equal(c->n_variables, 0);
+        assert_string_equal(c->kernels[0].name, "child");
+        assert_true(has_twin(c, "child"));
+        assert_false(has_twin(c, "k"));
+}
+
+static void launches_in_kernels_are_refused(const char *target, bool fenced, const char *option,
+                                            const char *why) {
+        COMPILE(.target = target, .image = LAUNCHES, .fake_linker = true, .fenced = fenced,
+                .option = option);
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_string_equal(c->log, why);
+}
+
+static void the_cpu_launches_no_kernels_from_kernels(void **state) {
+        static const char why[] = "my.cu: a kernel launches kernels (dynamic parallelism), which "
+                                  "works on GPUs, but not on the CPU driver";
+
+        launches_in_kernels_are_refused("cpu", false, NULL, why);
+        launches_in_kernels_are_refused("cpu", true, NULL, why);
+        launches_in_kernels_are_refused("cpu", false, "--check", why);
+}
+
+static void so_it_is_with_source(void **state) {
+        COMPILE(.target = "cpu", .image = LAUNCHES_SOURCE);
+
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_non_null(strstr(c->log, has_nvrtc(c) ? "launches kernels (dynamic parallelism)"
+                                                    : "kernels that launch kernels need a GPU"));
+}
+
+static void checked_or_fenced_kernels_launch_none(void **state) {
+        launches_in_kernels_are_refused(
+                "sm_90", false, "--check",
+                "my.cu cannot run checked: a kernel launches kernels (dynamic parallelism), and "
+                "the accesses of kernels that no job launches cannot be checked");
+        launches_in_kernels_are_refused(
+                "sm_90", true, NULL,
+                "my.cu cannot run with fence = yes, as gpuqd is configured: a kernel launches "
+                "kernels (dynamic parallelism), and the fence keeps only the kernels of a job to "
+                "its memory");
+}
+
 static void so_does_one_that_twins_crash(void **state) {
         COMPILE(.target = "sm_90", .image = PTX("CRASH_TWINS"), .fake_linker = true,
                 .timeout = "100");
@@ -777,6 +869,12 @@ int main(void) {
                 cmocka_unit_test(so_has_one_for_the_cpu),
                 cmocka_unit_test(what_has_no_ptx_cannot_be_checked),
                 cmocka_unit_test(a_checked_module_that_calls_malloc_is_refused),
+                cmocka_unit_test(ptx_that_launches_kernels_is_linked_with_the_device_runtime),
+                cmocka_unit_test(other_ptx_is_linked_without_it),
+                cmocka_unit_test(source_that_launches_kernels_becomes_a_cubin),
+                cmocka_unit_test(the_cpu_launches_no_kernels_from_kernels),
+                cmocka_unit_test(so_it_is_with_source),
+                cmocka_unit_test(checked_or_fenced_kernels_launch_none),
                 cmocka_unit_test(broken_ptx_is_told_as_it_is),
                 cmocka_unit_test(an_error_names_the_clients_file_and_line),
                 cmocka_unit_test(an_error_of_the_preprocessor_names_it_too),

@@ -71,6 +71,49 @@ static void a_cubin_tells_its_kernels_and_variables(void **state) {
         assert_true(s->has_printf);
 }
 
+/* Of a linked image: the user's kernels alone, and nothing to link. */
+static void assert_has_runtime(const Result *result) {
+        _cleanup_(signature_freep) Signature *s = NULL;
+        unsigned sm;
+
+        assert_int_equal(result->status, COMPILED_OK);
+        assert_string_equal(result->log ? result->log : "", "");
+        assert_int_equal(signature_new(&s), 0);
+        assert_int_equal(cubin_scan(result->image, result->n_image, s, &sm), 0);
+        assert_true(s->has_launches);
+        assert_false(s->lacks_runtime);
+        assert_int_equal(s->n_kernels, 2);
+        assert_int_equal(s->n_variables, 0);
+}
+
+static void assert_links(Format format, const void *data, size_t n_data) {
+        Request request = {.sm = 90, .name = "launches"};
+        _cleanup_(result_freep) Result *result = NULL;
+
+        assert_int_equal(result_new(&result), 0);
+        assert_int_equal(link_image(&request, result, format, data, n_data), 0);
+        if (result->status != COMPILED_NO_COMPILER) /* not on this machine */
+                assert_has_runtime(result);
+}
+
+static void a_cubin_or_fatbin_without_the_device_runtime_is_linked_with_it(void **state) {
+        _cleanup_(signature_freep) Signature *s = NULL;
+        _cleanup_(freep) char *launches = NULL;
+        size_t n_launches;
+        FatbinEntry entry;
+        unsigned sm;
+
+        assert_int_equal(backend_read_file(getenv("GPUQ_TEST_LAUNCHES"), &launches, &n_launches),
+                         0);
+        assert_int_equal(fatbin_find(launches, n_launches, 90, &entry), 0);
+        assert_int_equal(signature_new(&s), 0);
+        assert_int_equal(cubin_scan(entry.data, entry.n_data, s, &sm), 0);
+        assert_true(s->has_launches && s->lacks_runtime);
+
+        assert_links(FORMAT_CUBIN, entry.data, entry.n_data);
+        assert_links(FORMAT_FATBIN, launches, n_launches);
+}
+
 static void every_shorter_image_is_broken_or_smaller(void **state) {
         for (size_t n = 0; n < n_image; n += 7) {
                 _cleanup_(freep) char *part = malloc(n + !n);
@@ -136,6 +179,7 @@ int main(void) {
                 cmocka_unit_test(the_best_cubin_for_a_device_is_found),
                 cmocka_unit_test(a_fatbin_says_what_it_has),
                 cmocka_unit_test(a_cubin_tells_its_kernels_and_variables),
+                cmocka_unit_test(a_cubin_or_fatbin_without_the_device_runtime_is_linked_with_it),
                 cmocka_unit_test(every_shorter_image_is_broken_or_smaller),
                 cmocka_unit_test(changed_bytes_do_no_harm),
                 cmocka_unit_test(code_runs_on_the_same_major_and_later_minors),

@@ -44,6 +44,19 @@ static void entries_tell_the_kinds_of_parameters(void **state) {
         assert_false(s->has_printf);
 }
 
+/* As NVRTC writes kernels of templates that others launch. */
+static void an_entry_that_is_declared_counts_where_it_is_defined(void **state) {
+        _cleanup_(signature_freep) Signature *s =
+                scan(HEAD ".weak .entry child\n(\n.param .u64 p\n)\n.maxntid 64, 1, 1\n;\n"
+                          ".visible .entry parent(.param .u64 p) { ret; }\n"
+                          ".weak .entry child(.param .u64 p) .pragma \"nounroll\"; { ret; }\n"
+                          ".entry last;");
+
+        assert_int_equal(s->n_kernels, 2);
+        assert_string_equal(s->kernels[0].symbol, "parent");
+        assert_string_equal(s->kernels[1].symbol, "child");
+}
+
 static void variables_are_told_and_strings_are_not(void **state) {
         _cleanup_(signature_freep) Signature *s =
                 scan(HEAD ".global .align 4 .u32 counter;\n"
@@ -128,6 +141,9 @@ static void constants_of_the_toolkit_are_no_variables(void **state) {
                 ";\n"
                 ".global .align 1 .b8 _ZN20_INTERNAL_0_8_k_cu_k4cuda3std3__45__cpo4swapE[1];\n"
                 ".global .align 1 .b8 _ZN20_INTERNAL_0_8_k_cu_k6thrust3seqE[1];\n"
+                ".global .align 4 .u32 _ZN4cuda3__420memory_order_relaxedE;\n"
+                ".weak .global .align 4 .u32 "
+                "_ZN18cooperative_groups4__v110grid_group12thread_scopeE = 1;\n"
                 ".global .align 4 .b8 __cudart_i2opi_f[24] = {65, 144, 67, 60};\n"
                 ".global .align 1 .b8 _$_str1[2] = {37}, $str[4] = {110, 62, 48};\n"
                 ".global .align 1 .b8 $str$2[4] = {37, 115, 10};\n"
@@ -151,6 +167,7 @@ static void names_like_the_toolkits_are_users_variables(void **state) {
                 ".global .align 4 .u32 _ZN4cuda7counterE;",
                 ".global .align 4 .u32 _ZN4cuda7counterE = 5;",
                 ".global .align 4 .u32 _ZN4cuda7counterE[1];",
+                ".global .align 4 .u32 _ZN4cuda8__ticketE;",
                 ".global .align 1 .b8 _ZN3cub7counterE[1][1];",
                 ".global .align 1 .b8 _ZN3cub7counterE[];",
                 ".global .align 1 .b8 _ZN6thrust7counterE[2];",
@@ -197,6 +214,7 @@ static void user_names_lose_type_and_parameters(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(entries_tell_the_kinds_of_parameters),
+                cmocka_unit_test(an_entry_that_is_declared_counts_where_it_is_defined),
                 cmocka_unit_test(variables_are_told_and_strings_are_not),
                 cmocka_unit_test(a_call_of_printf_shows_in_its_declaration),
                 cmocka_unit_test(names_inside_of_functions_are_passed_over),

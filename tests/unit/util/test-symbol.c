@@ -61,6 +61,18 @@ static void plain_names_match_without_scope_and_arguments(void **state) {
         assert_false(name_matches("g", "gemm"));
 }
 
+static void kernels_of_gpuq_and_the_toolkit_are_internal(void **state) {
+        assert_true(symbol_is_internal("gpuq_internal_move"));
+        assert_true(symbol_is_internal("__cudaCDP2LaunchDeviceV2"));
+        assert_true(
+                symbol_is_internal("__nv_static_52__f4510a67_22_cuda_device_runtime_cu_3ecce0c0_"
+                                   "2317245__Z16memset_3d_deviceIjLi0EEv12MemsetParamsIT_E"));
+        assert_true(symbol_is_device_runtime("cudartErrorTable"));
+        assert_false(symbol_is_device_runtime("gpuq_internal_move"));
+        assert_false(symbol_is_internal("memset_3d_device"));
+        assert_false(symbol_is_internal("cudaMine"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(plain_function_gives_its_name),
@@ -68,6 +80,7 @@ int main(void) {
                 cmocka_unit_test(names_that_are_not_mangled_have_no_base),
                 cmocka_unit_test(broken_symbols_are_refused_without_reading_past_them),
                 cmocka_unit_test(plain_names_match_without_scope_and_arguments),
+                cmocka_unit_test(kernels_of_gpuq_and_the_toolkit_are_internal),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

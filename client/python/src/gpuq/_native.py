@@ -241,6 +241,7 @@ _SHORT = {
     "module_kernel": (c_int, c_void_p, c_size_t, POINTER(KernelInfo)),
     "module_log": (c_char_p, c_void_p),
     "module_has_variables": (c_bool, c_void_p),
+    "module_variable_size": (c_int, c_void_p, c_char_p, POINTER(c_size_t)),
     "module_free": (None, c_void_p),
     "job_new": (c_int, c_void_p, POINTER(c_void_p)),
     "job_launch": (c_int, c_void_p, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),

@@ -93,6 +93,7 @@ class Job:
     _held = None
     _label = None
     _handle = None
+    _checks = None  # {what may find an exception of the kernels: the record that it reads}
 
     def __init__(self, client=None, *, after=(), timeout: float | None = None, priority: int = 0,
                  label: str | None = None, device: int | None = None, repeatable: bool = False, timed: bool = False,
@@ -382,6 +383,8 @@ class Job:
     def submit(self) -> "Job":
         """Submit the job without waiting for it. Do not access its arrays until it has ended."""
         handle = self._building()
+        if self._checks:
+            self._read_checks()
         self._submitted = True  # set first, so that a Ctrl-C in between sees it
         r = native.submit(handle)
         if r < 0:
@@ -389,6 +392,19 @@ class Job:
             self._client._check(r)
         self._recorded = None
         return self
+
+    def _read_checks(self) -> None:
+        for check, record in self._checks.items():
+            check.read(self, record)
+
+    def _raised(self) -> Exception | None:
+        """What the kernels of a job that is done have raised."""
+        for check, record in self._checks.items():
+            error = check.found(record)
+            if error is not None:
+                error.job = self._result
+                return error
+        return None
 
     def run(self) -> Result:
         """Submit the job and wait for it: see `wait`."""
@@ -402,7 +418,7 @@ class Job:
         """Wait until the job has ended, at most `timeout` seconds. Returns the Result.
 
         If the job failed, raises the reason: KernelFault, TimeoutError, CancelledError, LaunchError, DependencyError
-        and so on. If it has not ended in time, raises TimeoutError; the job continues. Ctrl-C cancels the job.
+        and so on, or an exception of a kernel that Numba compiled with debug=True. If it has not ended in time, raises TimeoutError; the job continues. Ctrl-C cancels the job.
         """
         if not self._ended:
             if not self._submitted:
@@ -489,6 +505,8 @@ class Job:
                 return
             self._bring_back()
             self._result = Result._of_done(self._handle)
+            if self._checks:
+                self._error = self._raised()
             self._ended = True
             self._close()
         self._tell()
@@ -525,6 +543,8 @@ class Job:
                 self._error = self._failure(told.error, self._result.text)
             else:
                 self._bring_back()
+                if self._checks:
+                    self._error = self._raised()
             self._ended = True
             self._close()
         self._tell()
@@ -635,6 +655,9 @@ def submit_many(jobs) -> list[Job]:
     if not jobs:
         return jobs
     handles = (c_void_p * len(jobs))(*(job._building() for job in jobs))
+    for job in jobs:
+        if job._checks:
+            job._read_checks()
     jobs[0]._client._check(native.submit_many(handles, len(jobs)))
     for job in jobs:
         job._submitted = True

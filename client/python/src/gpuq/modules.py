@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from ctypes import byref, c_size_t
 
 import numpy as np
 
@@ -126,6 +127,13 @@ class Variable:
     def __init__(self, module: Module, name: str):
         self.module = module
         self.name = name
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes. Raises NotFoundError, also for what the compiler made a constant."""
+        client, nbytes = self.module.client, c_size_t()
+        client._check(native.module_variable_size(self.module._handle_for(client), self.name.encode(), byref(nbytes)))
+        return nbytes.value
 
     def get(self, shape=(), dtype=np.float32, offset: int = 0):
         """Read the value, starting at `offset` bytes, and wait for it. Returns an Array, or a scalar for shape ()."""

@@ -13,7 +13,7 @@ import re
 import threading
 import types
 
-from . import numba_link
+from . import numba_exceptions, numba_link
 from .config import LaunchConfig
 from .kernel import Kernel
 from .modules import Module
@@ -25,14 +25,16 @@ _compiling = threading.Lock()
 class NumbaKernel(Kernel):
     """A Kernel that passes arguments in Numba's ABI.
 
-    `symbol`: in the PTX; `specs`: the function's parameters; `cooperative`: it synchronizes its grid.
+    `symbol`: in the PTX; `specs`: the function's parameters; `cooperative`: it synchronizes its grid; `raises`: with
+    debug=True, the symbol as in the PTX, and the table of numba_exceptions.
     """
 
-    def __init__(self, module: Module, symbol: str, name: str, doc: str, specs, cooperative: bool = False):
+    def __init__(self, module: Module, symbol: str, name: str, doc: str, specs, cooperative: bool = False, raises=None):
         inner = module.get_kernel(symbol)
         super().__init__(module, name, symbol, doc, (), inner.kinds_known, inner.attributes)
         self._specs = tuple(specs)
         self._cooperative = cooperative
+        self._exceptions = None if raises is None else numba_exceptions.Exceptions(module, *raises)
         self._packers = [spec.packer(name, i) for i, spec in enumerate(self._specs)]
         wanted = sum(spec.n_words for spec in self._specs)
         given = len(inner._packers)
@@ -51,12 +53,17 @@ class NumbaKernel(Kernel):
         if len(args) != len(self._specs):
             raise TypeError(f"{self.name} takes {len(self._specs)} arguments ({', '.join(self.parameters)}), "
                             f"not {len(args)}")
+        if self._exceptions is not None:
+            self._exceptions.watch(job)
         parts = []
         for spec, packer, arg in zip(self._specs, self._packers, args):
             parts += spec.pack(job, packer, arg, keep)
         return b"".join(parts), len(parts)
 
     def _slots(self, operation: int, args) -> list:
+        if self._exceptions is not None:
+            raise TypeError(f"{self.name} was compiled with debug=True, and a prepared job does not tell what a kernel raises: use "
+                            "submit() or run(), or from_numba(..., debug=False)")
         slots, index = [], 0
         for spec, packer, arg in zip(self._specs, self._packers, args):
             slots += spec.slots(operation, packer, index, arg)
@@ -69,7 +76,8 @@ class NumbaKernel(Kernel):
         return tuple(spec.text for spec in self._specs)
 
     def __reduce__(self):
-        return NumbaKernel, (self.module, self._symbol.decode(), self.name, self.doc, self._specs, self._cooperative)
+        raises = None if self._exceptions is None else (self._exceptions.symbol, self._exceptions.table)
+        return NumbaKernel, (self.module, self._symbol.decode(), self.name, self.doc, self._specs, self._cooperative, raises)
 
 
 def _normalised(cuda, signature):
@@ -216,44 +224,57 @@ def _nvrtc_without_driver():
 _RESHAPE = "numba_attempt_nocopy_reshape"  # which Numba links for reshape() when it launches
 
 
-def _compile_linked(cuda, function, arguments, cc, fastmath: bool) -> str:
+def _compile_linked(cuda, function, arguments, options) -> str:
     """The kernel and what it links, as one PTX text. Links of other kinds stay out: see _check_linked."""
     with _nvrtc_without_driver():
-        codes, _ = cuda.compile_all(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, cc=cc)
+        codes, _ = cuda.compile_all(function, arguments, **options)
     texts = [code if isinstance(code, (str, bytes)) else code.data for code in codes if isinstance(code, (str, bytes)) or code.kind == "ptx"]
     texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
     if _RESHAPE in numba_link.missing(texts[0]):
         with open(os.path.join(os.path.dirname(cuda.__file__), "reshape_funcs.cu"), encoding="utf-8") as source:
-            texts.append(numba_link.compile_source(source.read(), "reshape_funcs.cu", cc)[0].decode())
+            texts.append(numba_link.compile_source(source.read(), "reshape_funcs.cu", options["cc"])[0].decode())
     return numba_link.merged(texts)
 
 
-def compile_ptx(function, signature, cc=None, fastmath: bool | None = None) -> tuple[str, list]:
-    """Compile a Python function with numba.cuda.compile. Returns the PTX and the parameters, as Specs.
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
+_POINTER = re.compile(r"(\.param \.u64) \.ptr (?:\.global )?\.align \d+ ")  # with debug=True also the unused words of an array
 
-    `function`: a plain function, or one decorated with @cuda.jit. `fastmath`: None: as the decorator says.
+
+def compile_ptx(function, signature, cc=None, fastmath: bool | None = None, debug: bool | None = None) -> tuple:
+    """Compile a Python function with numba.cuda.compile.
+
+    Returns the PTX, the parameters as Specs, and with `debug` the kernel's symbol and the table of numba_exceptions,
+    else None.
+
+    `function`: a plain function, or one decorated with @cuda.jit. `fastmath`, `debug`: None: as the decorator says.
     """
     import inspect
 
     from numba import cuda
-    options = getattr(function, "targetoptions", {})
-    fastmath = bool(options.get("fastmath")) if fastmath is None else fastmath
+    targets = getattr(function, "targetoptions", {})
+    debug = bool(targets.get("debug")) if debug is None else debug
+    options = {"device": False, "abi": "numba", "output": "ptx", "cc": cc or _default_cc(),
+               "fastmath": bool(targets.get("fastmath")) if fastmath is None else fastmath}
+    if debug:
+        options.update(debug=True, opt=False)
     function = getattr(function, "py_func", function)
     arguments = _normalised(cuda, signature)
     names = list(inspect.signature(function).parameters)
     if len(names) != len(arguments):
         raise TypeError(f"{function.__name__} has {len(names)} parameters, but the signature has {len(arguments)}")
     specs = [spec_of(kind, name) for kind, name in zip(arguments, names)]
-    cc = cc or _default_cc()
-    with _device_of(cc):
-        ptx, _ = cuda.compile(function, arguments, device=False, abi="numba", output="ptx", fastmath=fastmath, cc=cc)
+    with _device_of(options["cc"]), numba_exceptions.compilations() if debug else contextlib.nullcontext([]) as compiled:
+        ptx, _ = cuda.compile(function, arguments, **options)
         ptx = ptx.decode() if isinstance(ptx, bytes) else ptx
         if set(numba_link.missing(ptx)) - set(_GRID) and hasattr(cuda, "compile_all"):
-            ptx = _compile_linked(cuda, function, arguments, cc, fastmath)
-    return ptx, specs
+            ptx = _compile_linked(cuda, function, arguments, options)
+    if not debug:
+        return ptx, specs, None
+    return _POINTER.sub(r"\1 ", ptx), specs, (_ENTRY.search(ptx)[1], compiled[-1].call_helper.exceptions)
 
 
-def from_numba(function, signature, *, cc=None, fastmath: bool | None = None, client=None) -> NumbaKernel:
+def from_numba(function, signature, *, cc=None, fastmath: bool | None = None, debug: bool | None = None,
+               client=None) -> NumbaKernel:
     """Create a Kernel from a Python function, which Numba compiles for the GPU.
 
     - `function`: a plain function, or one decorated with @cuda.jit
@@ -262,16 +283,18 @@ def from_numba(function, signature, *, cc=None, fastmath: bool | None = None, cl
       either. Records, tuples, complex numbers, float16, times, enums and CPointers are passed as in Numba.
     - `cc`: compute capability, such as (9, 0); None: Numba's default, which also runs on newer devices
     - `fastmath`: None: as @cuda.jit says
+    - `debug`: whether exceptions of the kernel are told; None: as @cuda.jit says. The first one of a job is raised by
+      `run()` or `wait()` with Numba's text: function, file, line, thread and block.
 
     Use the kernel like any other: `kernel.run(config, Out(r), 2.0, n)`. It is launched cooperatively if it synchronizes
     its grid. CUDA C++ and PTX that it links, as float16 and `cuda.declare_device` do, become part of it. Raises
     TypeError for a type that cannot be passed and for other links; Numba's exceptions are passed on.
     """
-    ptx, specs = compile_ptx(function, signature, cc, fastmath)
+    ptx, specs, raises = compile_ptx(function, signature, cc, fastmath, debug)
     function = getattr(function, "py_func", function)
     ptx, cooperative = _define_grid(_drop_environments(ptx))
     _check_linked(function.__name__, ptx)
     module = Module(ptx, "ptx", (), f"{function.__name__}.ptx", client=client)
     if len(module.kernels) != 1:
         raise TypeError(f"{function.__name__}: expected one kernel in Numba's PTX, found {len(module.kernels)}")
-    return NumbaKernel(module, module.kernels[0], function.__name__, function.__doc__ or "", specs, cooperative)
+    return NumbaKernel(module, module.kernels[0], function.__name__, function.__doc__ or "", specs, cooperative, raises)

@@ -18,7 +18,7 @@ from .config import LaunchConfig
 from .cupy_style import as_inout
 from .jobs import Job
 from .kernel import Attributes
-from .modules import Module
+from .modules import Module, Variable
 from .signature import without_comments
 
 _WRAPPERS = {"In": In, "Out": Out, "InOut": InOut}
@@ -50,9 +50,9 @@ class SourceModule:
         """Get a kernel by name."""
         return Function(self.module.get_kernel(name), self._prints)
 
-    def get_global(self, name: str):
-        """Get a variable: see `Module.get_global`."""
-        return self.module.get_global(name)
+    def get_global(self, name: str) -> "Global":
+        """Get a variable, which is also PyCUDA's pair: `pointer, nbytes = module.get_global(name)`."""
+        return Global(self.module, name)
 
     def get_texref(self, name: str):
         """Raises NotImplementedError, which tells what takes their place."""
@@ -64,6 +64,21 @@ class SourceModule:
 
     def __repr__(self) -> str:
         return f"<gpuq.SourceModule {', '.join(self.module.kernels)}>"
+
+
+class Global(Variable):
+    """A variable, and a pair of itself and its size in bytes. It takes the place of a pointer in PyCUDA: `get()` and
+    `set()` copy from and to it. It has no address, as it moves when its worker ends.
+    """
+
+    def __iter__(self):
+        return iter((self, self.nbytes))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, i):
+        return (self, self.nbytes)[i]
 
 
 class Function(Attributes):

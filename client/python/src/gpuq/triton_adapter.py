@@ -10,6 +10,7 @@ integers and addresses that are divisible by 16. A launch with other values woul
 
 from __future__ import annotations
 
+import re
 import struct
 
 import numpy as np
@@ -19,18 +20,13 @@ from .argument import Packer
 from .config import LaunchConfig, _three
 from .daemon import status
 from .device import DeviceArray
+from .errors import ImageError
 from .kernel import Kernel
 from .modules import Module
-from .signature import Parameter
+from .triton_parameter import INTEGERS, TritonDescriptor, TritonParameter, TritonTuple
 
 _WORD = struct.Struct("=Qiiqq")
 _WARP = 32
-_DTYPES = {
-    "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u1": "bool", "u8": "uint8", "u16": "uint16",
-    "u32": "uint32", "u64": "uint64", "fp16": "float16", "fp32": "float32", "fp64": "float64",
-}
-_FLOATS = {2: native.BYTES, 4: native.F32, 8: native.F64}
-_INTEGERS = {1: native.I8, 2: native.I16, 4: native.I32, 8: native.I64}
 
 
 class TritonLaunch:
@@ -51,52 +47,6 @@ class TritonLaunch:
         return LaunchConfig((x * width, y, z), self.threads, self.cluster, self.shared, self.cooperative)
 
 
-class TritonParameter:
-    """A parameter of the source.
-
-    `kind`: Triton's type, or None if it is compiled in: `value`. `declared`: as tl.constexpr. `divisor`: what the value
-    or the address must be divisible by.
-    """
-
-    def __init__(self, name: str, kind: str | None, value=None, declared: bool = False, divisor: int = 1):
-        self.name = name
-        self.kind = kind
-        self.value = value
-        self.declared = declared
-        self.divisor = divisor
-
-    def check_constant(self, kernel: str, index: int, given) -> None:
-        if isinstance(given, np.generic):
-            given = given.item()
-        if given is not self.value and given != self.value:
-            raise ValueError(f"{kernel}: argument {index + 1} (`{self.name}`) is compiled in as {self.value!r} and cannot be "
-                             f"{given!r}: compile the kernel for that value")
-
-    def __reduce__(self):
-        return TritonParameter, (self.name, self.kind, self.value, self.declared, self.divisor)
-
-
-class TritonPacker(Packer):
-    """Also checks that values and addresses are divisible as the kernel was compiled for, and packs 16-bit floats."""
-
-    divisor = 1
-    short = None  # "fp16" or "bf16"
-
-    def scalar(self, value, keep: list) -> bytes:
-        if self.short and type(value) in (float, int):
-            return self._other(_bfloat16(value) if self.short == "bf16" else np.float16(value), keep)
-        number = getattr(value, "value", value)  # of a ctypes scalar
-        if self.divisor > 1 and isinstance(number, (int, np.integer)) and number % self.divisor:
-            raise ValueError(f"{self.where} was compiled for values divisible by {self.divisor} and cannot be {number}: compile "
-                             "the kernel with such a value, or mark the parameter with do_not_specialize")
-        return super().scalar(value, keep)
-
-    def check_offset(self, offset: int) -> None:
-        if offset % self.divisor:
-            raise ValueError(f"{self.where} was compiled for addresses divisible by {self.divisor}, but the slice begins "
-                             f"{offset} bytes into its array: pass a copy of it, or compile the kernel with such a slice")
-
-
 class TritonKernel(Kernel):
     """A Kernel launched with only a grid. `parameters`: the TritonParameters of the source, in order."""
 
@@ -106,11 +56,11 @@ class TritonKernel(Kernel):
         self._given_as = tuple(parameters)
         self._launch = launch
         sizes = [packer.size for packer in inner._packers]
-        runtime = [parameter for parameter in self._given_as if parameter.kind is not None]
-        if len(sizes) < len(runtime):
-            raise TypeError(f"{name}: its cubin has {len(sizes)} parameters, but its signature has {len(runtime)}")
-        self._packers = [_packer(name, i, parameter, sizes[i]) for i, parameter in enumerate(runtime)]
-        self._hidden = sizes[len(runtime):]
+        try:
+            self._packers = TritonTuple(name, self._given_as).packers(name, 0, sizes)
+        except IndexError:
+            raise TypeError(f"{name}: its cubin has {len(sizes)} parameters, but its signature has more") from None
+        self._hidden = sizes[len(self._packers):]
 
     def _config(self, config) -> LaunchConfig:
         return self._launch.config(config)
@@ -121,28 +71,29 @@ class TritonKernel(Kernel):
         hidden = [self._scratch(job, i, size) for i, size in enumerate(self._hidden)]
         return packed + b"".join(hidden), n_args + len(hidden)
 
-    def _given(self, args):
-        """Check the constants among the arguments, and drop them. The caller may omit those of tl.constexpr, or all."""
-        for parameters in (self._given_as, [parameter for parameter in self._given_as if not parameter.declared]):
+    def _given(self, args) -> list:
+        """The arguments of the PTX. Constants are checked and dropped; the caller may omit those of tl.constexpr, or all."""
+        passed = [parameter for parameter in self._given_as if not parameter.is_constant]
+        for parameters in (self._given_as, [parameter for parameter in self._given_as if not parameter.declared], passed):
             if len(args) == len(parameters):
-                return [arg for i, (arg, parameter) in enumerate(zip(args, parameters)) if not self._drops(i, arg, parameter)]
-        return args
-
-    def _drops(self, i: int, arg, parameter: TritonParameter) -> bool:
-        if parameter.kind is not None:
-            return False
-        parameter.check_constant(self.name, i, arg)
-        return True
+                return [each for i, (arg, parameter) in enumerate(zip(args, parameters)) for each in parameter.given(self.name, i, arg)]
+        raise TypeError(f"{self.name} takes {len(passed)} arguments ({', '.join(parameter.text for parameter in passed)}), "
+                        f"not {len(args)}")
 
     def _slots(self, operation: int, args) -> list:
-        return super()._slots(operation, self._given(args))
+        """Of a tensor descriptor the shape is an argument, too, so a replacement array must have the same."""
+        slots = super()._slots(operation, self._given(args))
+        for slot in slots:
+            if slot.packer.keeps_shape and slot.array is not None:
+                slot.shape = tuple(np.shape(slot.array))
+        return slots
 
     def _scratch(self, job, i: int, size: int) -> bytes:
         """A hidden parameter: the first is global scratch memory, the second the profiler's."""
         nbytes = self._launch.scratch[i] if i < len(self._launch.scratch) else 0
         if nbytes and size == 8:
             return self._scratch_memory(job, nbytes)
-        return _WORD.pack(0, 0, native.NULL if size == 8 else _INTEGERS.get(size, native.BYTES), size, 0)
+        return _WORD.pack(0, 0, native.NULL if size == 8 else INTEGERS.get(size, native.BYTES), size, 0)
 
     def _scratch_memory(self, job, nbytes: int) -> bytes:
         blocks = 1
@@ -158,26 +109,6 @@ class TritonKernel(Kernel):
 
     def __reduce__(self):
         return TritonKernel, (self.module, self.name, self._given_as, self._launch)
-
-
-def _packer(kernel: str, index: int, parameter: TritonParameter, size: int) -> TritonPacker:
-    kind, text = parameter.kind, f"{parameter.name}: {parameter.kind}"
-    if kind.startswith("*"):
-        element = _DTYPES.get(kind[1:].lstrip("k"))
-        known = Parameter(text, np.dtype(element) if element else None, True, False if kind.startswith("*k") else None,
-                          name=parameter.name)
-        packer = TritonPacker(kernel, index, native.POINTER_KIND, 8, True, known)
-    else:
-        kinds = _FLOATS if kind.startswith(("fp", "bf")) else _INTEGERS
-        packer = TritonPacker(kernel, index, kinds.get(size, native.BYTES), size, True, Parameter(text, name=parameter.name))
-    packer.divisor = parameter.divisor
-    packer.short = kind if kind in ("fp16", "bf16") else None
-    return packer
-
-
-def _bfloat16(value: float) -> bytes:
-    """The upper half of the float, as Triton's own launcher passes it: not rounded."""
-    return struct.pack("=H", int(np.float32(value).view(np.uint32)) >> 16)
 
 
 _MISSING = object()
@@ -201,11 +132,51 @@ def _divisors(attrs) -> dict:
     return {key: 16 for key in divisible}
 
 
-def _parameters(compiled) -> list[TritonParameter]:
+_DESCRIPTOR = re.compile(r"tensordesc(?:_im2col)?<(\w+)\[([^\]]*)\]")
+
+
+class _Source:
+    """What Triton tells of the parameters. `uses_tma`: descriptors of the host are tensor maps, which the driver makes."""
+
+    def __init__(self, source, uses_tma: bool):
+        self.constants = getattr(source, "constants", None) or getattr(source, "constexprs", None) or {}
+        self.divisors = _divisors(getattr(source, "attrs", None) or {})
+        self.uses_tma = uses_tma
+
+    def parameter(self, name: str, path: tuple, kind, declared: bool = False):
+        """`path`: its index, and within a tuple those of the elements."""
+        if isinstance(kind, (tuple, list)):
+            return TritonTuple(name, [self.parameter(f"{name}[{i}]", (*path, i), each) for i, each in enumerate(kind)])
+        value = self._of(self.constants, name, path)
+        if value is not _MISSING or kind == "constexpr":
+            if value is _MISSING:
+                raise TypeError(f"parameter {name}: Triton does not tell the value of this constant")
+            return TritonParameter(name, None, value, declared)
+        divisor = self._of(self.divisors, name, path)
+        divisor = 1 if divisor is _MISSING else divisor
+        if kind.startswith(("tensordesc", "nvTmaDesc")):
+            return self._descriptor(name, kind, divisor)
+        return TritonParameter(name, kind, divisor=divisor)
+
+    @staticmethod
+    def _of(table, name: str, path: tuple):
+        return _of(table, name, path[0]) if len(path) == 1 else table.get(path, _MISSING)
+
+    def _descriptor(self, name: str, kind: str, divisor: int) -> TritonDescriptor:
+        found = _DESCRIPTOR.match(kind)
+        if self.uses_tma or not found:
+            raise TypeError(f"parameter {name}: {kind}: from_triton does not pass tensor descriptors of the host to TMA: compile the "
+                            'kernel for GPUTarget("cuda", 80, 32), which runs on newer GPUs, too, or pass the array, and let the kernel '
+                            "make one, tl.make_tensor_descriptor(pointer, shape, strides, block_shape)")
+        rank = re.search(r"input_rank=(\d+)", kind)
+        return TritonDescriptor(name, found[1], int(rank[1]) if rank else found[2].count(",") + 1, divisor)
+
+
+def _parameters(compiled) -> list:
     """The parameters in the source."""
-    source = compiled.src
-    constants = getattr(source, "constants", None) or getattr(source, "constexprs", None) or {}
-    divisors = _divisors(getattr(source, "attrs", None) or {})
+    source, metadata = compiled.src, compiled.metadata
+    told = metadata.get("tensordesc_meta") if isinstance(metadata, dict) else getattr(metadata, "tensordesc_meta", None)
+    reader = _Source(source, bool(told))
     function = getattr(source, "fn", None)
     names = list(getattr(function, "arg_names", ()))
     declared = [getattr(param, "is_constexpr", False) for param in getattr(function, "params", ())]
@@ -213,19 +184,7 @@ def _parameters(compiled) -> list[TritonParameter]:
     for i, (key, kind) in enumerate(source.signature.items()):
         at = key if isinstance(key, int) else names.index(key) if key in names else i
         name = names[at] if at < len(names) else str(key)
-        if not isinstance(kind, str):
-            raise TypeError(f"parameter {name}: from_triton does not support tuples: pass their elements one by one")
-        if kind.startswith(("tensordesc", "nvTmaDesc")):
-            raise TypeError(f"parameter {name}: {kind}: from_triton does not pass tensor descriptors of the host: pass the array, and "
-                            "let the kernel make one, tl.make_tensor_descriptor(pointer, shape, strides, block_shape)")
-        value = _of(constants, name, at)
-        if value is not _MISSING or kind == "constexpr":
-            if value is _MISSING:
-                raise TypeError(f"parameter {key}: Triton does not tell the value of this constant")
-            parameters.append(TritonParameter(name, None, value, at < len(declared) and declared[at]))
-        else:
-            divisor = _of(divisors, name, at)
-            parameters.append(TritonParameter(name, kind, divisor=1 if divisor is _MISSING else divisor))
+        parameters.append(reader.parameter(name, (at,), kind, at < len(declared) and declared[at]))
     return parameters
 
 
@@ -240,16 +199,29 @@ def _launch(metadata) -> TritonLaunch:
                         bool(of("launch_cooperative_grid", False)), scratch)
 
 
+def _module(asm, name: str, client) -> Module:
+    """The PTX for the CPU driver, and for GPUs newer than the kernel was compiled for."""
+    if status(client).driver == "cpu":
+        return Module(asm["ptx"], "ptx", (), name, client=client)
+    try:
+        return Module(asm["cubin"], "cubin", (), name, client=client)
+    except ImageError:
+        if "ptx" not in asm:
+            raise
+        return Module(asm["ptx"], "ptx", (), name, client=client)
+
+
 def from_triton(compiled, *, client=None) -> TritonKernel:
     """Create a Kernel from what `kernel.warmup(..., grid=(1,))`, `kernel[grid](...)` or `triton.compile` returned.
 
     Launch it with a grid, an int or a tuple, instead of a LaunchConfig: `kernel.run(grid, In(x), Out(y), n)`. The
-    arguments are those of the source in order; constants may be omitted. Values other than those that the kernel was
-    compiled for raise ValueError: another constant, or an integer or a slice that is not divisible as Triton assumed.
+    arguments are those of the source in order; constants may be omitted. A tuple is passed as a tuple with In, Out or
+    InOut around its arrays. For a tensor descriptor of the host pass the array in In, Out or InOut, or such a
+    TensorDescriptor; TMA is not used. Values other than those that the kernel was compiled for raise ValueError: another
+    constant, or an integer or a slice that is not divisible as Triton assumed.
     """
     metadata = compiled.metadata
     name = metadata.get("name") if isinstance(metadata, dict) else getattr(metadata, "name", None)
     name = name or compiled.name
-    code_type = "ptx" if status(client).driver == "cpu" else "cubin"
-    module = Module(compiled.asm[code_type], code_type, (), name, client=client)
-    return TritonKernel(module, name, _parameters(compiled), _launch(metadata))
+    parameters = _parameters(compiled)
+    return TritonKernel(_module(compiled.asm, name, client), name, parameters, _launch(metadata))

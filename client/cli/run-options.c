@@ -53,9 +53,9 @@ const struct option run_option_table[] = {
 const char run_option_help[] =
         "FILE is CUDA C++ source (.cu), PTX (.ptx), a cubin (.cubin), a fatbin (.fatbin), or the\n"
         "word builtin for the kernels of `gpuq kernels'. KERNEL may be an instance of a template,\n"
-        "such as 'sum<float, 256>'. library:matmul A B C, and library:fft IN OUT (fft2, fft3, "
-        "ifft,\n"
-        "ifft2, ifft3), run a library's operation. Each ARG is one argument of the kernel:\n"
+        "such as 'sum<float, 256>'. library:matmul A B C, library:fft IN OUT (fft2, fft3, ifft,\n"
+        "ifft2, ifft3) and library:scan IN OUT (exclusive_scan) run a library's operation.\n"
+        "Each ARG is one argument of the kernel:\n"
         "  in:FILE                an input array from a NumPy file (.npy)\n"
         "  inout:FILE             the same; the result is written back to the file\n"
         "  out:FILE:DTYPE:N[,M...]  a new array, filled with zeros, such as out:y.npy:float64:100\n"

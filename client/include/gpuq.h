@@ -586,6 +586,10 @@ typedef enum gpuq_type {
         GPUQ_TYPE_BF16 = 1,
         GPUQ_TYPE_F32 = 2,
         GPUQ_TYPE_F64 = 3,
+        GPUQ_TYPE_I32 = 4, /* integers: not for matrix products and transforms */
+        GPUQ_TYPE_U32 = 5,
+        GPUQ_TYPE_I64 = 6,
+        GPUQ_TYPE_U64 = 7,
 } gpuq_type;
 
 typedef enum gpuq_compute {
@@ -662,6 +666,35 @@ typedef struct gpuq_fft {
  * Return: 0, or GPUQ_E_INVALID, whose text names the argument.
  */
 GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
+
+/*
+ * Scan, as launches of built-in kernels
+ *
+ * It needs no library, and has the same bits on every device, with the same version of gpuq. What it
+ * needs between its launches is a buffer that the library makes, and that is charged to the user like any other, until
+ * the job has ended or the prepared job is freed: in device memory if the result is there, else in host memory. Of a
+ * detached job it is one more output, the last one.
+ */
+
+/* Prefix sums. Begin with zeros. */
+typedef struct gpuq_scan {
+        gpuq_type type; /* not GPUQ_TYPE_F16 or _BF16 */
+        bool exclusive; /* number i of the result is the sum of the numbers before i, else also of i */
+        uint64_t n;     /* numbers: 1 or more */
+        gpuq_buffer *from; /* borrowed, as the next, until the call that takes them returns */
+        gpuq_buffer *to;   /* the same buffer, or one that does not overlap from */
+} gpuq_scan;
+
+/**
+ * gpuq_job_scan() - append prefix sums
+ *
+ * Integers wrap around. f32 and f64 are added up in f64, in an order that depends on n alone. @to is used as
+ * GPUQ_OUT_WHOLE if all of its buffer is written, else as GPUQ_INOUT. It needs up to 8 KiB between its launches.
+ *
+ * Return: how many launches it appended, 1 or 2, each of which is an operation of the job; or GPUQ_E_INVALID, whose
+ *         text names the argument, or another error.
+ */
+GPUQ_API int gpuq_job_scan(gpuq_job *job, const gpuq_scan *scan);
 
 /** gpuq_job_read_variable() - append a copy from a __device__ or __constant__ variable to a buffer. */
 GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name,
@@ -784,7 +817,7 @@ typedef struct gpuq_swap {
 
 /** Replaces a scalar by one of the same kind and size. */
 typedef struct gpuq_set {
-        size_t operation; /* index in the job, from 0; error messages count from 1 */
+        size_t operation; /* index in the job, from 0; a scan has as many as it appended; error messages count from 1 */
         size_t argument;  /* index in that launch, from 0; error messages count from 1 */
         gpuq_arg value;
 } gpuq_set;

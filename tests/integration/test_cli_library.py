@@ -58,7 +58,35 @@ def test_transforms(run, tmp_path, rng):
     assert np.allclose(np.load(tmp_path / "again.npy"), real, atol=1e-5)
 
 
+def test_scans(run, tmp_path, rng):
+    x = rng.integers(0, 2**32, (3, 9000), np.uint32)
+    save(tmp_path, x=x, real=rng.uniform(-1, 1, 40))
+    for operation, wanted in (("scan", np.cumsum(x, dtype=np.uint32)), ("exclusive_scan", np.cumsum(x, dtype=np.uint32) - x.ravel())):
+        result = run(f"library:{operation}", "in:x.npy", "out:y.npy:uint32:3,9000")
+        assert result.returncode == 0, result.stderr
+        assert np.array_equal(np.load(tmp_path / "y.npy").ravel(), wanted)
+    assert run("library:scan", "in:real.npy", "out:y.npy:float64:40").returncode == 0
+    assert np.allclose(np.load(tmp_path / "y.npy"), np.cumsum(np.load(tmp_path / "real.npy")))
+
+
+def test_a_detached_operation_leaves_its_workspace(run, gpuqd, tmp_path, rng):
+    """The workspace is one more output of the job, without a file."""
+    x = rng.integers(-2**31, 2**31, 20_000).astype(np.int32)
+    save(tmp_path, x=x)
+    result = run("--detach", "library:scan", "in:x.npy", "out:y.npy:int32:20000")
+    assert result.returncode == 0, result.stderr
+    fetched = gpuqd.run("fetch", result.stdout.strip(), cwd=tmp_path)
+    assert fetched.returncode == 0, fetched.stderr
+    assert np.array_equal(np.load(tmp_path / "y.npy"), np.cumsum(x, dtype=np.int32))
+
+
 @pytest.mark.parametrize("arguments, words", [
+    (["library:scan", "in:a.npy"], "library:scan takes the arguments IN OUT, not 1"),
+    (["library:scan", "in:a.npy", "f64:1"], "argument 2 `f64:1': expected an array"),
+    (["library:scan", "in:a.npy", "in:a.npy"], "argument 2 `in:a.npy': it is written"),
+    (["library:scan", "inout:a.npy", "out:c.npy:f64:4,6"], "argument 1 `inout:a.npy': it is only read"),
+    (["library:scan", "in:a.npy", "out:c.npy:f64:24"], "its type or shape is not that of argument 1"),
+    (["library:scan", "in:small.npy", "out:c.npy:f16:4"], "argument 1 `in:small.npy': expected an array of float32"),
     (["library:matmult", "in:a.npy"], "no operation `matmult'; it has: matmul, fft, fft2, fft3, ifft"),
     (["library:matmul", "in:a.npy", "in:a.npy"], "takes 3 arguments (A B C), not 2"),
     (["library:matmul", "in:a.npy", "in:a.npy", "f64:1"], "argument 3 `f64:1': expected an array"),
@@ -74,7 +102,7 @@ def test_transforms(run, tmp_path, rng):
     (["-DX=1", "library:matmul", "in:a.npy", "in:b.npy", "out:c.npy:f64:4,4"], "applies to source files"),
 ])
 def test_mistakes_are_named(run, tmp_path, arguments, words):
-    save(tmp_path, a=np.zeros((4, 6)), b=np.zeros((6, 4)))
+    save(tmp_path, a=np.zeros((4, 6)), b=np.zeros((6, 4)), small=np.zeros(4, np.float16))
     result = run(*arguments)
     assert result.returncode == EXIT_USAGE and words in result.stderr, result.stderr
     assert not (tmp_path / "c.npy").exists()

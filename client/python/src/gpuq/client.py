@@ -243,6 +243,11 @@ class Client:
         from .jobs import Job
         return Job(self, **options)
 
+    def scan(self, x, out=None, **options):
+        """As `gpuq.scan`."""
+        from .series import scan
+        return scan(x, out, client=self, **options)
+
     def matmul(self, a, b, out=None, **options):
         """As `gpuq.matmul`."""
         from .linalg import matmul

@@ -229,6 +229,11 @@ class Job:
         from . import linalg
         return linalg.append_fft(self, a, out, ndim, inverse, scale)
 
+    def scan(self, x, out, *, exclusive: bool = False) -> "Job":
+        """Append prefix sums of all elements of `x`. `out` may be `x`. See `gpuq.scan`."""
+        from . import series
+        return series.append_scan(self, x, out, exclusive)
+
     def read_variable(self, variable, to, offset: int = 0) -> "Job":
         """Append a copy from a module's variable to an array. It starts `offset` bytes into the variable."""
         self._building()

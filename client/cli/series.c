@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Series
+ */
+#include "series.h"
+
+#include <string.h>
+
+#include "exit.h"
+#include "util/macro.h"
+
+/* Each letter of a form is an argument: an array that is read, r, or written, w. */
+struct SeriesOperation {
+        const char *name;
+        const char *arguments; /* for messages */
+        const char *form;
+        int (*check)(const Operand *operands, size_t n_operands, Problem *problem);
+        int (*append)(gpuq_job *job, const SeriesOperation *operation, const Operand *operands,
+                      size_t n_operands);
+        bool is_other; /* an exclusive scan */
+};
+
+static int operand_problem(const Operand *operand, Problem *problem, const char *text) {
+        problem_set(problem, 0, "%s", text);
+        return argument_name(operand->argument, problem, EXIT_USAGE);
+}
+
+static const NpyArray *operand_array(const Operand *operand) {
+        return &operand->argument->array;
+}
+
+/* ---- checks --------------------------------------------------------------------------- */
+
+static int letter_check(char letter, const Operand *operand, Problem *problem) {
+        const Argument *argument = operand->argument;
+
+        if (argument->is_scalar)
+                return operand_problem(operand, problem, "expected an array");
+        if (letter == 'r' && argument->direction != GPUQ_IN)
+                return operand_problem(operand, problem, "it is only read: expected in:FILE");
+        if (letter == 'w' && argument->direction == GPUQ_IN)
+                return operand_problem(operand, problem, "it is written: expected out:FILE:...");
+        if (argument->array.n_elements == 0)
+                return operand_problem(operand, problem, "it has no elements");
+        return 0;
+}
+
+static bool array_type(const NpyArray *array, gpuq_type *ret_type) {
+        bool is_wide = array->dtype->size == 8;
+
+        if (array->dtype->size != 4 && !is_wide)
+                return false;
+        switch (array->dtype->kind) {
+                case 'f':
+                        *ret_type = is_wide ? GPUQ_TYPE_F64 : GPUQ_TYPE_F32;
+                        return true;
+                case 'i':
+                        *ret_type = is_wide ? GPUQ_TYPE_I64 : GPUQ_TYPE_I32;
+                        return true;
+                case 'u':
+                        *ret_type = is_wide ? GPUQ_TYPE_U64 : GPUQ_TYPE_U32;
+                        return true;
+                default:
+                        return false;
+        }
+}
+
+static gpuq_type operand_type(const Operand *operand) {
+        gpuq_type type = GPUQ_TYPE_F32;
+
+        array_type(operand_array(operand), &type);
+        return type;
+}
+
+static int operand_check_type(const Operand *operand, Problem *problem) {
+        gpuq_type type;
+
+        if (array_type(operand_array(operand), &type))
+                return 0;
+        return operand_problem(operand, problem,
+                               "expected an array of float32, float64, int32, uint32, int64 or "
+                               "uint64");
+}
+
+static bool array_is_like(const NpyArray *a, const NpyArray *b) {
+        return a->dtype == b->dtype && a->n_dims == b->n_dims &&
+               (a->n_dims < 2 || a->fortran_order == b->fortran_order) &&
+               memcmp(a->shape, b->shape, a->n_dims * sizeof(*a->shape)) == 0;
+}
+
+/* ---- scan ------------------------------------------------------------------------------- */
+
+static int scan_check(const Operand *operands, size_t n_operands, Problem *problem) {
+        int r;
+
+        r = operand_check_type(&operands[0], problem);
+        if (r)
+                return r;
+        if (!array_is_like(operand_array(&operands[0]), operand_array(&operands[1])))
+                return operand_problem(&operands[1], problem,
+                                       "its type or shape is not that of argument 1");
+        return 0;
+}
+
+static int scan_append(gpuq_job *job, const SeriesOperation *operation, const Operand *operands,
+                       size_t n_operands) {
+        gpuq_scan scan = {
+                .type = operand_type(&operands[0]),
+                .exclusive = operation->is_other,
+                .n = operand_array(&operands[0])->n_elements,
+                .from = operands[0].buffer,
+                .to = operands[1].buffer,
+        };
+
+        return gpuq_job_scan(job, &scan);
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+static const SeriesOperation operations[] = {
+        {"scan", "IN OUT", "rw", scan_check, scan_append, false},
+        {"exclusive_scan", "IN OUT", "rw", scan_check, scan_append, true},
+};
+
+const SeriesOperation *series_find(const char *name) {
+        for (size_t i = 0; i < ARRAY_SIZE(operations); i++)
+                if (strcmp(operations[i].name, name) == 0)
+                        return &operations[i];
+        return NULL;
+}
+
+const char *series_name(size_t i) {
+        return i < ARRAY_SIZE(operations) ? operations[i].name : NULL;
+}
+
+int series_check(const SeriesOperation *operation, const Operand *operands, size_t n_operands,
+                 Problem *problem) {
+        int r;
+
+        if (n_operands != strlen(operation->form))
+                return problem_set(problem, EXIT_USAGE,
+                                   "library:%s takes the arguments %s, not %zu", operation->name,
+                                   operation->arguments, n_operands);
+        for (size_t i = 0; i < n_operands; i++) {
+                r = letter_check(operation->form[i], &operands[i], problem);
+                if (r)
+                        return r;
+        }
+        return operation->check(operands, n_operands, problem);
+}
+
+int series_append(gpuq_job *job, const SeriesOperation *operation, const Operand *operands,
+                  size_t n_operands) {
+        int r = operation->append(job, operation, operands, n_operands);
+
+        return r < 0 ? r : 0;
+}

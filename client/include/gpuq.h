@@ -668,12 +668,12 @@ typedef struct gpuq_fft {
 GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
 
 /*
- * Scan, as launches of built-in kernels
+ * Scan and sort, as launches of built-in kernels
  *
- * It needs no library, and has the same bits on every device, with the same version of gpuq. What it
- * needs between its launches is a buffer that the library makes, and that is charged to the user like any other, until
- * the job has ended or the prepared job is freed: in device memory if the result is there, else in host memory. Of a
- * detached job it is one more output, the last one.
+ * They need no library, and have the same bits on every device, with the same version of gpuq. What they need between
+ * their launches, the workspace, are buffers that the library makes, and that are charged to the user like any others,
+ * until the job has ended or the prepared job is freed: in device memory if the result is there, else in host memory.
+ * Of a detached job they are further outputs, behind the others.
  */
 
 /* Prefix sums. Begin with zeros. */
@@ -695,6 +695,32 @@ typedef struct gpuq_scan {
  *         text names the argument, or another error.
  */
 GPUQ_API int gpuq_job_scan(gpuq_job *job, const gpuq_scan *scan);
+
+/*
+ * Keys in order, and values that move with them. Begin with zeros.
+ *
+ * Equal keys keep their order, also in descending order. Of floats, -0.0 equals 0.0, and NaN counts as the largest: it
+ * comes last, in descending order first. Bits do not change, also those of NaN.
+ */
+typedef struct gpuq_sort {
+        gpuq_type type; /* of the keys: not GPUQ_TYPE_F16 or _BF16 */
+        bool descending;
+        uint64_t n;             /* keys: 1 or more */
+        gpuq_buffer *keys;      /* borrowed, as the others, until the call that takes them returns */
+        gpuq_buffer *to;        /* the same buffer, or one that does not overlap keys */
+        unsigned value_bytes;   /* of a value, a multiple of 4; 0: there are no values */
+        gpuq_buffer *values;    /* does not overlap keys and to */
+        gpuq_buffer *values_to; /* the same buffer as values, or one that overlaps none of the others */
+} gpuq_sort;
+
+/**
+ * gpuq_job_sort() - append a radix sort
+ *
+ * The workspace is as large as the result, with up to 2 MiB more. Results are used as for gpuq_job_scan().
+ *
+ * Return: how many launches it appended, 12 for keys of 4 bytes and 24 for those of 8; else as gpuq_job_scan().
+ */
+GPUQ_API int gpuq_job_sort(gpuq_job *job, const gpuq_sort *sort);
 
 /** gpuq_job_read_variable() - append a copy from a __device__ or __constant__ variable to a buffer. */
 GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name,
@@ -817,7 +843,7 @@ typedef struct gpuq_swap {
 
 /** Replaces a scalar by one of the same kind and size. */
 typedef struct gpuq_set {
-        size_t operation; /* index in the job, from 0; a scan has as many as it appended; error messages count from 1 */
+        size_t operation; /* index in the job, from 0; a scan or sort has as many as it appended; error messages count from 1 */
         size_t argument;  /* index in that launch, from 0; error messages count from 1 */
         gpuq_arg value;
 } gpuq_set;

@@ -60,8 +60,8 @@ int compose_begin(Composition *composition, const char *name, gpuq_job *job) {
 }
 
 int compose_end(Composition *composition, int r) {
-        if (composition->workspace)
-                buffer_unref(composition->workspace);
+        while (composition->n_workspaces > 0)
+                buffer_unref(composition->workspaces[--composition->n_workspaces]);
         r = build_leave(composition->job, composition->mark, r);
         return r < 0 ? r : composition->n_launches;
 }
@@ -69,7 +69,7 @@ int compose_end(Composition *composition, int r) {
 /* ---- checks ------------------------------------------------------------------------- */
 
 int compose_check(const Composition *composition, const char *what, const gpuq_buffer *buffer,
-                  uint64_t n, unsigned element) {
+                  uint64_t n, unsigned element, unsigned align) {
         if (!buffer)
                 return error_set(GPUQ_E_INVALID, "%s: %s is NULL", composition->name, what);
         if (n == 0)
@@ -80,21 +80,20 @@ int compose_check(const Composition *composition, const char *what, const gpuq_b
                                  "%s: %" PRIu64 " elements of %u bytes do not fit in %s, whose "
                                  "buffer has %" PRIu64 " bytes",
                                  composition->name, n, element, what, buffer->size);
-        if (buffer->offset % element)
+        if (buffer->offset % align)
                 return error_set(GPUQ_E_INVALID,
-                                 "%s: %s does not begin at a multiple of its elements' %u bytes",
-                                 composition->name, what, element);
+                                 "%s: %s does not begin at a multiple of %u bytes",
+                                 composition->name, what, align);
         return 0;
 }
 
-int compose_check_apart(const Composition *composition, const gpuq_buffer *a,
-                        const gpuq_buffer *b) {
-        if (a->arena != b->arena || buffer_is_same(a, b) || a->offset + a->size <= b->offset ||
-            b->offset + b->size <= a->offset)
+int compose_check_apart(const Composition *composition, const gpuq_buffer *a, const gpuq_buffer *b,
+                        bool may_be_same) {
+        if (a->arena != b->arena || (may_be_same && buffer_is_same(a, b)) ||
+            a->offset + a->size <= b->offset || b->offset + b->size <= a->offset)
                 return 0;
-        return error_set(GPUQ_E_INVALID,
-                         "%s: two of its buffers overlap; they must be apart, or the same",
-                         composition->name);
+        return error_set(GPUQ_E_INVALID, "%s: two of its buffers overlap; they must be apart%s",
+                         composition->name, may_be_same ? ", or the same" : "");
 }
 
 /* ---- buffers and launches ------------------------------------------------------------ */
@@ -104,21 +103,21 @@ gpuq_arg compose_result(gpuq_buffer *buffer, uint64_t n_bytes) {
         return n_bytes == buffer->size ? gpuq_out_whole(buffer) : gpuq_inout(buffer);
 }
 
-int compose_name(Composition *composition, const gpuq_arg *arg) {
+int compose_name(Composition *composition, gpuq_arg arg) {
         uint32_t index;
 
-        if (!arg->buffer)
-                return 0;
-        return build_buffer(composition->job, arg->buffer, arg->direction, &index);
+        return build_buffer(composition->job, arg.buffer, arg.direction, &index);
 }
 
-int compose_workspace(Composition *composition, const gpuq_buffer *like, uint64_t n_bytes) {
+int compose_workspace(Composition *composition, const gpuq_buffer *like, uint64_t n_bytes,
+                      gpuq_buffer **ret_buffer) {
+        gpuq_buffer *workspace;
         int r;
 
-        r = buffer_take(composition->job->client, n_bytes, like->arena->device, false,
-                        &composition->workspace);
+        r = buffer_take(composition->job->client, n_bytes, like->arena->device, false, &workspace);
         if (r < 0)
                 return r;
+        composition->workspaces[composition->n_workspaces++] = *ret_buffer = workspace;
         composition->mark = build_mark(composition->job);
         return compose_recheck(composition->job);
 }

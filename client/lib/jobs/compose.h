@@ -20,12 +20,15 @@
  */
 int compose_enter(gpuq_job *job, gpuq_module **ret_builtin);
 
+#define COMPOSE_WORKSPACES_MAX 3u
+
 /* What is being appended. */
 typedef struct Composition {
         const char *name; /* of the operation, for texts */
         gpuq_job *job;
         gpuq_module *builtin;
-        gpuq_buffer *workspace; /* a reference; NULL: none needed */
+        gpuq_buffer *workspaces[COMPOSE_WORKSPACES_MAX]; /* references */
+        size_t n_workspaces;
         BuildMark mark;
         int n_launches;
 } Composition;
@@ -40,22 +43,26 @@ unsigned compose_element(gpuq_type type);
 /** compose_suffix() - of kernels that treat signed integers as unsigned ones: "u32", "u64", "f32" or "f64". */
 const char *compose_suffix(gpuq_type type);
 
-/** compose_check() - whether @n elements are in a buffer, aligned. @what: the buffer, for texts. */
+/** compose_check() - whether @n elements are in a buffer, aligned to @align. @what: the buffer, for texts. */
 int compose_check(const Composition *composition, const char *what, const gpuq_buffer *buffer,
-                  uint64_t n, unsigned element);
-/** compose_check_apart() - refuse two buffers that overlap, unless they are the same. */
-int compose_check_apart(const Composition *composition, const gpuq_buffer *a, const gpuq_buffer *b);
+                  uint64_t n, unsigned element, unsigned align);
+/** compose_check_apart() - refuse two buffers that overlap. @may_be_same: unless they are the same. */
+int compose_check_apart(const Composition *composition, const gpuq_buffer *a, const gpuq_buffer *b,
+                        bool may_be_same);
 
 /** compose_result() - an argument for a buffer of which @n_bytes are written. */
 gpuq_arg compose_result(gpuq_buffer *buffer, uint64_t n_bytes);
-/** compose_name() - name a buffer in the job before the workspace, which is the last. NULL is fine. */
-int compose_name(Composition *composition, const gpuq_arg *arg);
+/** compose_name() - name a buffer in the job before the workspace, which is the last. */
+int compose_name(Composition *composition, gpuq_arg arg);
 /**
  * compose_workspace() - scratch memory for the launches, in the memory where @like is
  *
- * Before any launch, because it gives up the lock while it asks the daemon for memory. The launches keep it.
+ * @ret_buffer: borrowed until compose_end(); then the launches keep it
+ *
+ * Before any launch, because it gives up the lock while it asks the daemon for memory.
  */
-int compose_workspace(Composition *composition, const gpuq_buffer *like, uint64_t n_bytes);
+int compose_workspace(Composition *composition, const gpuq_buffer *like, uint64_t n_bytes,
+                      gpuq_buffer **ret_buffer);
 /** compose_launch() - append a launch of @blocks blocks of a built-in kernel. */
 int compose_launch(Composition *composition, const char *kernel, uint64_t blocks,
                    const gpuq_arg *args, size_t n_args);

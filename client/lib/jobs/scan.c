@@ -26,19 +26,19 @@ static int scan_check(const Composition *composition, const gpuq_scan *scan) {
                 return error_set(GPUQ_E_INVALID,
                                  "scan: type %d is none of f32, f64, i32, u32, i64 and u64",
                                  (int)scan->type);
-        r = compose_check(composition, "from", scan->from, scan->n, element);
+        r = compose_check(composition, "from", scan->from, scan->n, element, element);
         if (r == 0)
-                r = compose_check(composition, "to", scan->to, scan->n, element);
+                r = compose_check(composition, "to", scan->to, scan->n, element, element);
         if (r == 0)
-                r = compose_check_apart(composition, scan->from, scan->to);
+                r = compose_check_apart(composition, scan->from, scan->to, true);
         return r;
 }
 
-static int scan_launch(Composition *composition, const gpuq_scan *scan, uint64_t parts,
-                       gpuq_arg to) {
+static int scan_launch(Composition *composition, const gpuq_scan *scan, gpuq_buffer *sums,
+                       uint64_t parts, gpuq_arg to) {
         gpuq_arg args[] = {
                 gpuq_in(scan->from),
-                gpuq_in(parts ? composition->workspace : scan->from),
+                gpuq_in(sums),
                 to,
                 gpuq_u64(scan->n),
                 gpuq_u64(parts),
@@ -50,10 +50,11 @@ static int scan_launch(Composition *composition, const gpuq_scan *scan, uint64_t
         return compose_launch(composition, kernel, parts ? parts : 1, args, ARRAY_SIZE(args));
 }
 
-static int scan_launch_parts(Composition *composition, const gpuq_scan *scan, uint64_t parts) {
+static int scan_launch_parts(Composition *composition, const gpuq_scan *scan, gpuq_buffer *sums,
+                             uint64_t parts) {
         gpuq_arg args[] = {
                 gpuq_in(scan->from),
-                gpuq_out_whole(composition->workspace),
+                gpuq_out_whole(sums),
                 gpuq_u64(scan->n),
                 gpuq_u64(parts),
         };
@@ -64,28 +65,28 @@ static int scan_launch_parts(Composition *composition, const gpuq_scan *scan, ui
 }
 
 static int scan_append(Composition *composition, const gpuq_scan *scan) {
+        gpuq_buffer *sums;
         uint64_t parts;
-        gpuq_arg from, to;
+        gpuq_arg to;
         int r;
 
         r = scan_check(composition, scan);
         if (r < 0)
                 return r;
-        from = gpuq_in(scan->from);
         to = compose_result(scan->to, scan->n * compose_element(scan->type));
         if (scan->n <= SCAN_ONE_PART)
-                return scan_launch(composition, scan, 0, to);
+                return scan_launch(composition, scan, scan->from, 0, to);
 
         parts = parts_number(scan->n);
-        r = compose_workspace(composition, scan->to, parts * SCAN_SUM);
+        r = compose_workspace(composition, scan->to, parts * SCAN_SUM, &sums);
         if (r == 0)
-                r = compose_name(composition, &from);
+                r = compose_name(composition, gpuq_in(scan->from));
         if (r == 0)
-                r = compose_name(composition, &to);
+                r = compose_name(composition, to);
         if (r == 0)
-                r = scan_launch_parts(composition, scan, parts);
+                r = scan_launch_parts(composition, scan, sums, parts);
         if (r == 0)
-                r = scan_launch(composition, scan, parts, to);
+                r = scan_launch(composition, scan, sums, parts, to);
         return r;
 }
 

@@ -248,6 +248,11 @@ class Client:
         from .series import scan
         return scan(x, out, client=self, **options)
 
+    def sort(self, keys, values=None, **options):
+        """As `gpuq.sort`."""
+        from .series import sort
+        return sort(keys, values, client=self, **options)
+
     def matmul(self, a, b, out=None, **options):
         """As `gpuq.matmul`."""
         from .linalg import matmul

@@ -234,6 +234,11 @@ class Job:
         from . import series
         return series.append_scan(self, x, out, exclusive)
 
+    def sort(self, keys, out, values=None, values_out=None, *, descending: bool = False) -> "Job":
+        """Append a sort of all elements of `keys`. `out` may be `keys`, and `values_out` may be `values`. See `gpuq.sort`."""
+        from . import series
+        return series.append_sort(self, keys, out, values, values_out, descending)
+
     def read_variable(self, variable, to, offset: int = 0) -> "Job":
         """Append a copy from a module's variable to an array. It starts `offset` bytes into the variable."""
         self._building()

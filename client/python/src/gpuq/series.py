@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Library operations on all elements of an array, in the order of memory: prefix sums.
+"""Library operations on all elements of an array, in the order of memory: prefix sums, sort.
 
 gpuq's own kernels compute them, as several launches of a job.
 """
@@ -66,3 +66,51 @@ def scan(x, out=None, *, exclusive: bool = False, client=None, **options):
         out = _new_like(x, x.shape, x.dtype, client)
     client.job(**options).scan(x, out, exclusive=exclusive).run()
     return out
+
+
+def _check_values(keys, values, values_out) -> int:
+    """The bytes of a value."""
+    for name, array in (("values", values), ("values_out", values_out)):
+        if not isinstance(array, (np.ndarray, DeviceArray)):
+            raise TypeError(f"sort: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
+        if np.dtype(array.dtype).itemsize % 4 or np.dtype(array.dtype).hasobject:
+            raise TypeError(f"sort: dtype {array.dtype} of {name} has not a multiple of 4 bytes")
+    if tuple(values.shape) != tuple(keys.shape):
+        raise ValueError(f"sort: values has shape {tuple(values.shape)}, but keys has {tuple(keys.shape)}")
+    _check_like("sort", "values_out", values_out, "values", values)
+    return np.dtype(values.dtype).itemsize
+
+
+def append_sort(job: Job, keys, out, values, values_out, descending: bool) -> Job:
+    """Job.sort()"""
+    handle = job._building()
+    kind = _type_of("sort", "keys", keys)
+    _type_of("sort", "out", out)
+    _check_like("sort", "out", out, "keys", keys)
+    if keys.size == 0:
+        raise ValueError("sort: the arrays have no elements")
+    places = [("keys", keys, native.IN, "sort: keys"), ("out", out, native.OUT, "sort: out")]
+    value_bytes = 0
+    if values is not None or values_out is not None:
+        value_bytes = _check_values(keys, values, values_out)
+        places += [("values", values, native.IN, "sort: values"), ("values_out", values_out, native.OUT, "sort: values_out")]
+    handles = [job._place(array, direction, where)[0] for _, array, direction, where in places]
+    given = native.Sort(kind, bool(descending), keys.size, *handles[:2], value_bytes, *handles[2:])
+    return _appended(job, native.job_sort(handle, byref(given)), places)
+
+
+def sort(keys, values=None, out=None, values_out=None, *, descending: bool = False, client=None, **options):
+    """All elements of `keys` in order, as numpy.sort of one axis. Waits. Returns `out`, or with values (`out`, `values_out`).
+
+    `keys`: an array of dtype int32, uint32, int64, uint64, float32 or float64. `values`: an array of the same shape, of elements
+    with a multiple of 4 bytes, which move with their keys. `out`, `values_out`: like these, or these themselves; None: new
+    DeviceArrays for DeviceArrays, else new Arrays. Equal keys keep their order. -0.0 equals 0.0; NaN comes last, with `descending`
+    first. The bits are the same on every device. `options`: as for `gpuq.job`.
+    """
+    client = _client_of(client, keys, values, out, values_out)
+    if out is None:
+        out = _new_like(keys, keys.shape, keys.dtype, client)
+    if values is not None and values_out is None:
+        values_out = _new_like(values, values.shape, values.dtype, client)
+    client.job(**options).sort(keys, out, values, values_out, descending=descending).run()
+    return out if values is None else (out, values_out)

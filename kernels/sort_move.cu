@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * @kernel sort_move
+ * @types  u32 u64
+ * @text   keys to where counts of sort_offsets say, in order within a digit, with values of so many words: the last step of sort
+ * @args   in:keys:real:n in:values:u32:n,words in:counts:u64:256,columns out:sorted:real:n out:moved:u32:n,words u64:n u64:words u64:columns u64:shift u64:order
+ * @launch any grid, any block; one block of 256 threads a part is fastest
+ */
+#include "sort.cuh"
+
+#define SORT_HALF 16u /* the values of half a digit */
+
+/* A block's work on a tile. Elements are numbered from the tile's begin. */
+struct SortTile {
+        unsigned char digits[TILE];
+        unsigned short by_half[TILE]; /* elements, in the order of the digits' lower half */
+        unsigned short sorted[TILE];  /* elements, in the order of their digits */
+        unsigned short counters[SORT_HALF * TILE_LANES];
+        unsigned short first[SORT_DIGITS], behind[SORT_DIGITS]; /* in sorted */
+        LaneSums<unsigned> sums;
+        u64 offsets[SORT_DIGITS]; /* where the next key of a digit goes */
+};
+
+/* All elements in the order of half of their digits. Equal ones keep their order, which is that of @from, or their own. */
+static __device__ __forceinline__ void sort_half(SortTile &tile, const unsigned short *from,
+                                                 unsigned short *to, unsigned shift) {
+        for (EACH_IN_BLOCK(lane, TILE_LANES)) {
+                unsigned short *counters = tile.counters + lane;
+
+#pragma unroll
+                for (unsigned half = 0; half < SORT_HALF; ++half)
+                        counters[half * TILE_LANES] = 0;
+#pragma unroll
+                for (unsigned i = lane * TILE_ITEMS; i < (lane + 1) * TILE_ITEMS; ++i)
+                        ++counters[(tile.digits[from ? from[i] : i] >> shift) % SORT_HALF * TILE_LANES];
+        }
+        __syncthreads();
+        for (EACH_IN_BLOCK(lane, TILE_LANES)) {
+                unsigned sum = 0;
+
+#pragma unroll
+                for (unsigned i = 0; i < SORT_HALF; ++i)
+                        sum += tile.counters[lane * SORT_HALF + i];
+                tile.sums.lanes[lane] = sum;
+        }
+        lanes_join(tile.sums);
+        for (EACH_IN_BLOCK(lane, TILE_LANES)) {
+                unsigned sum = lanes_before(tile.sums, lane, 0u);
+
+#pragma unroll
+                for (unsigned i = 0; i < SORT_HALF; ++i) {
+                        unsigned count = tile.counters[lane * SORT_HALF + i];
+
+                        tile.counters[lane * SORT_HALF + i] = (unsigned short)sum;
+                        sum += count;
+                }
+        }
+        __syncthreads();
+        for (EACH_IN_BLOCK(lane, TILE_LANES)) {
+                unsigned short *counters = tile.counters + lane;
+
+#pragma unroll
+                for (unsigned i = lane * TILE_ITEMS; i < (lane + 1) * TILE_ITEMS; ++i) {
+                        unsigned element = from ? from[i] : i;
+                        unsigned half = (tile.digits[element] >> shift) % SORT_HALF;
+
+                        to[counters[half * TILE_LANES]++] = (unsigned short)element;
+                }
+        }
+        __syncthreads();
+}
+
+/* Of @n elements. */
+static __device__ __forceinline__ void sort_find_runs(SortTile &tile, unsigned n) {
+        for (EACH_IN_BLOCK(i, n)) {
+                unsigned digit = tile.digits[tile.sorted[i]];
+
+                if (i == 0 || tile.digits[tile.sorted[i - 1]] != digit)
+                        tile.first[digit] = (unsigned short)i;
+                if (i + 1 == n || tile.digits[tile.sorted[i + 1]] != digit)
+                        tile.behind[digit] = (unsigned short)(i + 1);
+        }
+        __syncthreads();
+}
+
+/* What is behind the last key has the largest digit, and so comes last. */
+template <class T>
+static __device__ __forceinline__ void sort_tile(SortTile &tile, const T *keys, unsigned n, u64 shift,
+                                                 u64 order) {
+#pragma unroll 4
+        for (EACH_IN_BLOCK(i, TILE))
+                tile.digits[i] = (unsigned char)(i < n ? sort_digit(keys[i], shift, order) : SORT_DIGITS - 1);
+        for (EACH_IN_BLOCK(digit, SORT_DIGITS))
+                tile.first[digit] = tile.behind[digit] = 0;
+        __syncthreads();
+        sort_half(tile, (const unsigned short *)0, tile.by_half, 0);
+        sort_half(tile, tile.by_half, tile.sorted, 4);
+        sort_find_runs(tile, n);
+}
+
+/* Where keys of each digit and this part begin. */
+static __device__ __forceinline__ void sort_begin(SortTile &tile, const u64 *counts, u64 columns,
+                                                  u64 part) {
+        __shared__ LaneSums<u64> totals;
+
+        for (EACH_IN_BLOCK(digit, SORT_DIGITS))
+                totals.lanes[digit] = counts[digit * columns + columns - 1];
+        lanes_join(totals);
+        for (EACH_IN_BLOCK(digit, SORT_DIGITS))
+                tile.offsets[digit] = lanes_before(totals, digit, counts[digit * columns + part]);
+        __syncthreads();
+}
+
+template <class T>
+static __device__ __forceinline__ void sort_move(const T *keys, const unsigned *values, const u64 *counts,
+                                                 T *sorted, unsigned *moved, u64 n, u64 words,
+                                                 u64 columns, u64 shift, u64 order) {
+        __shared__ SortTile tile;
+
+        for (u64 part = block_number(); part + 1 < columns; part += block_count()) {
+                SortPart range = sort_part(n, columns - 1, part);
+
+                sort_begin(tile, counts, columns, part);
+                for (u64 begin = range.begin; begin < range.end; begin += TILE) {
+                        unsigned length = (unsigned)(range.end - begin < TILE ? range.end - begin : TILE);
+
+                        sort_tile(tile, keys + begin, length, shift, order);
+#pragma unroll 4
+                        for (EACH_IN_BLOCK(i, length)) {
+                                unsigned element = tile.sorted[i], digit = tile.digits[element];
+                                u64 to = tile.offsets[digit] + i - tile.first[digit];
+
+                                if (to >= n) /* counts of other keys */
+                                        continue;
+                                sorted[to] = keys[begin + element];
+                                for (u64 word = 0; word < words; ++word)
+                                        moved[to * words + word] = values[(begin + element) * words + word];
+                        }
+                        __syncthreads();
+                        for (EACH_IN_BLOCK(digit, SORT_DIGITS))
+                                tile.offsets[digit] += tile.behind[digit] - tile.first[digit];
+                        __syncthreads();
+                }
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        sort_move_u32(const unsigned *keys, const unsigned *values, const u64 *counts, unsigned *sorted,
+                      unsigned *moved, u64 n, u64 words, u64 columns, u64 shift, u64 order) {
+        sort_move(keys, values, counts, sorted, moved, n, words, columns, shift, order);
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        sort_move_u64(const u64 *keys, const unsigned *values, const u64 *counts, u64 *sorted,
+                      unsigned *moved, u64 n, u64 words, u64 columns, u64 shift, u64 order) {
+        sort_move(keys, values, counts, sorted, moved, n, words, columns, shift, order);
+}

@@ -17,7 +17,8 @@ struct SeriesOperation {
         int (*check)(const Operand *operands, size_t n_operands, Problem *problem);
         int (*append)(gpuq_job *job, const SeriesOperation *operation, const Operand *operands,
                       size_t n_operands);
-        bool is_other; /* an exclusive scan */
+        size_t n_least; /* arguments, at least: the others may be left out */
+        bool is_other;  /* an exclusive scan, a descending sort */
 };
 
 static int operand_problem(const Operand *operand, Problem *problem, const char *text) {
@@ -115,11 +116,52 @@ static int scan_append(gpuq_job *job, const SeriesOperation *operation, const Op
         return gpuq_job_scan(job, &scan);
 }
 
+/* ---- sort ------------------------------------------------------------------------------- */
+
+static int sort_check(const Operand *operands, size_t n_operands, Problem *problem) {
+        const NpyArray *keys = operand_array(&operands[0]);
+        int r;
+
+        r = scan_check(operands, n_operands, problem);
+        if (r || n_operands == 2)
+                return r;
+        if (operand_array(&operands[2])->n_elements != keys->n_elements)
+                return operand_problem(&operands[2], problem,
+                                       "expected as many values as there are keys");
+        if (operand_array(&operands[2])->dtype->size % 4)
+                return operand_problem(&operands[2], problem,
+                                       "expected values of a multiple of 4 bytes");
+        if (!array_is_like(operand_array(&operands[2]), operand_array(&operands[3])))
+                return operand_problem(&operands[3], problem,
+                                       "its type or shape is not that of argument 3");
+        return 0;
+}
+
+static int sort_append(gpuq_job *job, const SeriesOperation *operation, const Operand *operands,
+                       size_t n_operands) {
+        gpuq_sort sort = {
+                .type = operand_type(&operands[0]),
+                .descending = operation->is_other,
+                .n = operand_array(&operands[0])->n_elements,
+                .keys = operands[0].buffer,
+                .to = operands[1].buffer,
+        };
+
+        if (n_operands > 2) {
+                sort.value_bytes = (unsigned)operand_array(&operands[2])->dtype->size;
+                sort.values = operands[2].buffer;
+                sort.values_to = operands[3].buffer;
+        }
+        return gpuq_job_sort(job, &sort);
+}
+
 /* ---- all of them --------------------------------------------------------------------------- */
 
 static const SeriesOperation operations[] = {
-        {"scan", "IN OUT", "rw", scan_check, scan_append, false},
-        {"exclusive_scan", "IN OUT", "rw", scan_check, scan_append, true},
+        {"scan", "IN OUT", "rw", scan_check, scan_append, 2, false},
+        {"exclusive_scan", "IN OUT", "rw", scan_check, scan_append, 2, true},
+        {"sort", "KEYS SORTED [VALUES MOVED]", "rwrw", sort_check, sort_append, 2, false},
+        {"sort_descending", "KEYS SORTED [VALUES MOVED]", "rwrw", sort_check, sort_append, 2, true},
 };
 
 const SeriesOperation *series_find(const char *name) {
@@ -137,10 +179,10 @@ int series_check(const SeriesOperation *operation, const Operand *operands, size
                  Problem *problem) {
         int r;
 
-        if (n_operands != strlen(operation->form))
+        if (n_operands != operation->n_least && n_operands != strlen(operation->form))
                 return problem_set(problem, EXIT_USAGE,
-                                   "library:%s takes the arguments %s, not %zu", operation->name,
-                                   operation->arguments, n_operands);
+                                   "library:%s takes the arguments %s, not %zu of them",
+                                   operation->name, operation->arguments, n_operands);
         for (size_t i = 0; i < n_operands; i++) {
                 r = letter_check(operation->form[i], &operands[i], problem);
                 if (r)

@@ -69,6 +69,19 @@ def test_scans(run, tmp_path, rng):
     assert np.allclose(np.load(tmp_path / "y.npy"), np.cumsum(np.load(tmp_path / "real.npy")))
 
 
+def test_sorts(run, tmp_path, rng):
+    keys, values = rng.integers(-50, 50, (4, 600)), rng.uniform(size=(4, 600)).astype(np.complex64)
+    save(tmp_path, keys=keys, values=values)
+    order = np.argsort(keys, axis=None, kind="stable")
+    result = run("library:sort", "in:keys.npy", "out:sorted.npy:int64:4,600", "in:values.npy", "out:moved.npy:complex64:4,600")
+    assert result.returncode == 0, result.stderr
+    assert np.array_equal(np.load(tmp_path / "sorted.npy").ravel(), keys.ravel()[order])
+    assert np.array_equal(np.load(tmp_path / "moved.npy").ravel(), values.ravel()[order])
+    result = run("library:sort_descending", "in:keys.npy", "out:sorted.npy:int64:4,600")
+    assert result.returncode == 0, result.stderr
+    assert np.array_equal(np.load(tmp_path / "sorted.npy").ravel(), np.sort(keys, axis=None)[::-1])
+
+
 def test_a_detached_operation_leaves_its_workspace(run, gpuqd, tmp_path, rng):
     """The workspace is one more output of the job, without a file."""
     x = rng.integers(-2**31, 2**31, 20_000).astype(np.int32)
@@ -81,12 +94,16 @@ def test_a_detached_operation_leaves_its_workspace(run, gpuqd, tmp_path, rng):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["library:scan", "in:a.npy"], "library:scan takes the arguments IN OUT, not 1"),
+    (["library:scan", "in:a.npy"], "library:scan takes the arguments IN OUT, not 1 of them"),
     (["library:scan", "in:a.npy", "f64:1"], "argument 2 `f64:1': expected an array"),
     (["library:scan", "in:a.npy", "in:a.npy"], "argument 2 `in:a.npy': it is written"),
     (["library:scan", "inout:a.npy", "out:c.npy:f64:4,6"], "argument 1 `inout:a.npy': it is only read"),
     (["library:scan", "in:a.npy", "out:c.npy:f64:24"], "its type or shape is not that of argument 1"),
     (["library:scan", "in:small.npy", "out:c.npy:f16:4"], "argument 1 `in:small.npy': expected an array of float32"),
+    (["library:sort", "in:a.npy", "out:c.npy:f64:4,6", "in:b.npy"], "takes the arguments KEYS SORTED [VALUES MOVED], not 3 of them"),
+    (["library:sort", "in:a.npy", "out:c.npy:f64:4,6", "in:small.npy", "out:d.npy:f16:4"], "argument 3 `in:small.npy': expected as many values"),
+    (["library:sort", "in:small4.npy", "out:c.npy:f32:4", "in:small.npy", "out:d.npy:f16:4"], "values of a multiple of 4 bytes"),
+    (["library:sort", "in:a.npy", "out:c.npy:f64:4,6", "in:b.npy", "out:d.npy:f64:4,6"], "argument 4 `out:d.npy:f64:4,6': its type or shape"),
     (["library:matmult", "in:a.npy"], "no operation `matmult'; it has: matmul, fft, fft2, fft3, ifft"),
     (["library:matmul", "in:a.npy", "in:a.npy"], "takes 3 arguments (A B C), not 2"),
     (["library:matmul", "in:a.npy", "in:a.npy", "f64:1"], "argument 3 `f64:1': expected an array"),
@@ -102,7 +119,7 @@ def test_a_detached_operation_leaves_its_workspace(run, gpuqd, tmp_path, rng):
     (["-DX=1", "library:matmul", "in:a.npy", "in:b.npy", "out:c.npy:f64:4,4"], "applies to source files"),
 ])
 def test_mistakes_are_named(run, tmp_path, arguments, words):
-    save(tmp_path, a=np.zeros((4, 6)), b=np.zeros((6, 4)), small=np.zeros(4, np.float16))
+    save(tmp_path, a=np.zeros((4, 6)), b=np.zeros((6, 4)), small=np.zeros(4, np.float16), small4=np.zeros(4, np.float32))
     result = run(*arguments)
     assert result.returncode == EXIT_USAGE and words in result.stderr, result.stderr
     assert not (tmp_path / "c.npy").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scans of all types against numpy's: odd lengths, the same bits each time, in jobs of several operations and prepared ones."""
+"""Scans and sorts of all types against numpy's: odd lengths, the same bits each time, in jobs of several operations and prepared ones."""
 
 import numpy as np
 import pytest
@@ -280,9 +280,9 @@ def test_prepared_sorts_with_other_arrays(gpuq, rng):
     x, y = (gpuq.to_device(keys_of(rng, 9000, "float32")) for _ in range(2))
     out, other, twice = (gpuq.device_array(9000, np.float32) for _ in range(3))
     scale = gpuq.builtin().get_kernel("scale_f32")
-    prepared = gpuq.job().sort(x, out).launch(scale, (8, 64), np.float32(2), gpuq.In(out), gpuq.Out(twice), 9000).prepare()
+    prepared = gpuq.job().sort(x, out).launch(scale, (8, 64), np.float32(0.5), gpuq.In(out), gpuq.Out(twice), 9000).prepare()
     prepared.run()
-    assert is_same(out.get(), np.sort(x.get())) and is_same(twice.get(), np.float32(2) * np.sort(x.get()))
+    assert is_same(out.get(), np.sort(x.get())) and is_same(twice.get(), np.float32(0.5) * np.sort(x.get()))
     prepared.run(keys=y, out=other, a=np.float32(-1))
     assert is_same(other.get(), np.sort(y.get())) and is_same(twice.get(), -np.sort(y.get()))
     jobs = [prepared.fire() for _ in range(8)]  # which share the workspace

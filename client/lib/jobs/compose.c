@@ -81,8 +81,7 @@ int compose_check(const Composition *composition, const char *what, const gpuq_b
                                  "buffer has %" PRIu64 " bytes",
                                  composition->name, n, element, what, buffer->size);
         if (buffer->offset % align)
-                return error_set(GPUQ_E_INVALID,
-                                 "%s: %s does not begin at a multiple of %u bytes",
+                return error_set(GPUQ_E_INVALID, "%s: %s does not begin at a multiple of %u bytes",
                                  composition->name, what, align);
         return 0;
 }

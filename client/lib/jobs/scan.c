@@ -37,12 +37,8 @@ static int scan_check(const Composition *composition, const gpuq_scan *scan) {
 static int scan_launch(Composition *composition, const gpuq_scan *scan, gpuq_buffer *sums,
                        uint64_t parts, gpuq_arg to) {
         gpuq_arg args[] = {
-                gpuq_in(scan->from),
-                gpuq_in(sums),
-                to,
-                gpuq_u64(scan->n),
-                gpuq_u64(parts),
-                gpuq_u64(scan->exclusive),
+                gpuq_in(scan->from), gpuq_in(sums),   to,
+                gpuq_u64(scan->n),   gpuq_u64(parts), gpuq_u64(scan->exclusive),
         };
         char kernel[32];
 

@@ -41,12 +41,14 @@ static int sort_check_values(const Composition *composition, const gpuq_sort *so
         int r;
 
         if (sort->value_bytes % SORT_WORD)
-                return error_set(GPUQ_E_INVALID, "sort: a value has %u bytes; it must be a multiple of %u",
+                return error_set(GPUQ_E_INVALID,
+                                 "sort: a value has %u bytes; it must be a multiple of %u",
                                  sort->value_bytes, SORT_WORD);
-        r = compose_check(composition, "values", sort->values, sort->n, sort->value_bytes, SORT_WORD);
+        r = compose_check(composition, "values", sort->values, sort->n, sort->value_bytes,
+                          SORT_WORD);
         if (r == 0)
-                r = compose_check(composition, "values_to", sort->values_to, sort->n, sort->value_bytes,
-                                  SORT_WORD);
+                r = compose_check(composition, "values_to", sort->values_to, sort->n,
+                                  sort->value_bytes, SORT_WORD);
         for (unsigned i = 2; i < ARRAY_SIZE(buffers); i++)
                 for (unsigned j = 0; j < i && r == 0; j++)
                         r = compose_check_apart(composition, buffers[i], buffers[j], j == 2);
@@ -81,7 +83,8 @@ static uint64_t sort_order(const gpuq_sort *sort) {
 
         if (sort->type == GPUQ_TYPE_F32 || sort->type == GPUQ_TYPE_F64)
                 return order | SORT_FLOAT;
-        return sort->type == GPUQ_TYPE_I32 || sort->type == GPUQ_TYPE_I64 ? order | SORT_SIGNED : order;
+        return sort->type == GPUQ_TYPE_I32 || sort->type == GPUQ_TYPE_I64 ? order | SORT_SIGNED
+                                                                          : order;
 }
 
 static gpuq_arg sort_result(const Sort *sort) {
@@ -126,18 +129,21 @@ static int sort_name_buffers(Sort *sort) {
 
 static int sort_launch_count(Sort *sort, gpuq_buffer *keys, unsigned shift) {
         gpuq_arg args[] = {
-                gpuq_in(keys),           gpuq_out_whole(sort->counts), gpuq_u64(sort->sort->n),
-                gpuq_u64(sort->columns), gpuq_u64(shift),              gpuq_u64(sort->order),
+                gpuq_in(keys),           gpuq_out_whole(sort->counts),
+                gpuq_u64(sort->sort->n), gpuq_u64(sort->columns),
+                gpuq_u64(shift),         gpuq_u64(sort->order),
         };
 
-        return compose_launch(&sort->composition, sort->element == 4 ? "sort_count_u32" : "sort_count_u64",
+        return compose_launch(&sort->composition,
+                              sort->element == 4 ? "sort_count_u32" : "sort_count_u64",
                               sort->columns - 1, args, ARRAY_SIZE(args));
 }
 
 static int sort_launch_offsets(Sort *sort) {
         gpuq_arg args[] = {gpuq_inout(sort->counts), gpuq_u64(sort->columns)};
 
-        return compose_launch(&sort->composition, "sort_offsets_u64", SORT_DIGITS, args, ARRAY_SIZE(args));
+        return compose_launch(&sort->composition, "sort_offsets_u64", SORT_DIGITS, args,
+                              ARRAY_SIZE(args));
 }
 
 /* Without values their kernel's arguments are those of the keys, of which it takes no words. */
@@ -156,7 +162,8 @@ static int sort_launch_move(Sort *sort, gpuq_buffer *keys, gpuq_buffer *values, 
                 gpuq_u64(sort->order),
         };
 
-        return compose_launch(&sort->composition, sort->element == 4 ? "sort_move_u32" : "sort_move_u64",
+        return compose_launch(&sort->composition,
+                              sort->element == 4 ? "sort_move_u32" : "sort_move_u64",
                               sort->columns - 1, args, ARRAY_SIZE(args));
 }
 

@@ -13,17 +13,25 @@
 /* A block's work on a tile. Elements are numbered from the tile's begin. */
 struct SortTile {
         unsigned char digits[TILE];
-        unsigned short by_half[TILE]; /* elements, in the order of the digits' lower half */
-        unsigned short sorted[TILE];  /* elements, in the order of their digits */
+        unsigned short order[2][TILE]; /* elements, in the order of the digits' lower halves, and of digits */
         unsigned short counters[SORT_HALF * TILE_LANES];
-        unsigned short first[SORT_DIGITS], behind[SORT_DIGITS]; /* in sorted */
+        unsigned short first[SORT_DIGITS], behind[SORT_DIGITS]; /* in order[1] */
         LaneSums<unsigned> sums;
         u64 offsets[SORT_DIGITS]; /* where the next key of a digit goes */
 };
 
-/* All elements in the order of half of their digits. Equal ones keep their order, which is that of @from, or their own. */
-static __device__ __forceinline__ void sort_half(SortTile &tile, const unsigned short *from,
-                                                 unsigned short *to, unsigned shift) {
+/* Element i in the order that a half begins with: in the upper one it is that of the lower one. */
+static __device__ __forceinline__ unsigned sort_element(const SortTile &tile, bool is_upper, unsigned i) {
+        return is_upper ? tile.order[0][i] : i;
+}
+
+static __device__ __forceinline__ unsigned sort_half_digit(const SortTile &tile, bool is_upper,
+                                                           unsigned element) {
+        return tile.digits[element] >> (is_upper ? 4 : 0) & (SORT_HALF - 1);
+}
+
+/* All elements in the order of half of their digits. Equal ones keep their order. */
+static __device__ __forceinline__ void sort_half(SortTile &tile, bool is_upper) {
         for (EACH_IN_BLOCK(lane, TILE_LANES)) {
                 unsigned short *counters = tile.counters + lane;
 
@@ -32,7 +40,8 @@ static __device__ __forceinline__ void sort_half(SortTile &tile, const unsigned 
                         counters[half * TILE_LANES] = 0;
 #pragma unroll
                 for (unsigned i = lane * TILE_ITEMS; i < (lane + 1) * TILE_ITEMS; ++i)
-                        ++counters[(tile.digits[from ? from[i] : i] >> shift) % SORT_HALF * TILE_LANES];
+                        ++counters[sort_half_digit(tile, is_upper, sort_element(tile, is_upper, i)) *
+                                   TILE_LANES];
         }
         __syncthreads();
         for (EACH_IN_BLOCK(lane, TILE_LANES)) {
@@ -61,10 +70,10 @@ static __device__ __forceinline__ void sort_half(SortTile &tile, const unsigned 
 
 #pragma unroll
                 for (unsigned i = lane * TILE_ITEMS; i < (lane + 1) * TILE_ITEMS; ++i) {
-                        unsigned element = from ? from[i] : i;
-                        unsigned half = (tile.digits[element] >> shift) % SORT_HALF;
+                        unsigned element = sort_element(tile, is_upper, i);
+                        unsigned half = sort_half_digit(tile, is_upper, element);
 
-                        to[counters[half * TILE_LANES]++] = (unsigned short)element;
+                        tile.order[is_upper][counters[half * TILE_LANES]++] = (unsigned short)element;
                 }
         }
         __syncthreads();
@@ -72,12 +81,14 @@ static __device__ __forceinline__ void sort_half(SortTile &tile, const unsigned 
 
 /* Of @n elements. */
 static __device__ __forceinline__ void sort_find_runs(SortTile &tile, unsigned n) {
-        for (EACH_IN_BLOCK(i, n)) {
-                unsigned digit = tile.digits[tile.sorted[i]];
+        const unsigned short *sorted = tile.order[1];
 
-                if (i == 0 || tile.digits[tile.sorted[i - 1]] != digit)
+        for (EACH_IN_BLOCK(i, n)) {
+                unsigned digit = tile.digits[sorted[i]];
+
+                if (i == 0 || tile.digits[sorted[i - 1]] != digit)
                         tile.first[digit] = (unsigned short)i;
-                if (i + 1 == n || tile.digits[tile.sorted[i + 1]] != digit)
+                if (i + 1 == n || tile.digits[sorted[i + 1]] != digit)
                         tile.behind[digit] = (unsigned short)(i + 1);
         }
         __syncthreads();
@@ -93,8 +104,9 @@ static __device__ __forceinline__ void sort_tile(SortTile &tile, const T *keys, 
         for (EACH_IN_BLOCK(digit, SORT_DIGITS))
                 tile.first[digit] = tile.behind[digit] = 0;
         __syncthreads();
-        sort_half(tile, (const unsigned short *)0, tile.by_half, 0);
-        sort_half(tile, tile.by_half, tile.sorted, 4);
+#pragma unroll 1
+        for (unsigned half = 0; half < 2; ++half)
+                sort_half(tile, half > 0);
         sort_find_runs(tile, n);
 }
 
@@ -125,9 +137,8 @@ static __device__ __forceinline__ void sort_move(const T *keys, const unsigned *
                         unsigned length = (unsigned)(range.end - begin < TILE ? range.end - begin : TILE);
 
                         sort_tile(tile, keys + begin, length, shift, order);
-#pragma unroll 4
                         for (EACH_IN_BLOCK(i, length)) {
-                                unsigned element = tile.sorted[i], digit = tile.digits[element];
+                                unsigned element = tile.order[1][i], digit = tile.digits[element];
                                 u64 to = tile.offsets[digit] + i - tile.first[digit];
 
                                 if (to >= n) /* counts of other keys */

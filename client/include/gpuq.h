@@ -668,7 +668,7 @@ typedef struct gpuq_fft {
 GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
 
 /*
- * Scan and sort, as launches of built-in kernels
+ * Scan, sort and random numbers, as launches of built-in kernels
  *
  * They need no library, and have the same bits on every device, with the same version of gpuq. What they need between
  * their launches, the workspace, are buffers that the library makes, and that are charged to the user like any others,
@@ -721,6 +721,37 @@ typedef struct gpuq_sort {
  * Return: how many launches it appended, 12 for keys of 4 bytes and 24 for those of 8; else as gpuq_job_scan().
  */
 GPUQ_API int gpuq_job_sort(gpuq_job *job, const gpuq_sort *sort);
+
+typedef enum gpuq_distribution {
+        GPUQ_RANDOM_BITS = 0,    /* all values, equally: for i32, u32, i64 and u64 */
+        GPUQ_RANDOM_UNIFORM = 1, /* from 0, exclusively, to 1, inclusively: for f32 and f64, as the next */
+        GPUQ_RANDOM_NORMAL = 2,  /* of mean 0 and variance 1 */
+} gpuq_distribution;
+
+/*
+ * Random numbers of Philox 4x32-10, with the conventions of cuRAND. Begin with zeros.
+ *
+ * A seed and a stream give a sequence for each distribution and size of a type. Numbers offset to offset + n - 1 of it are
+ * written, so several calls can continue a sequence, in any order. They have the same bits on every device.
+ */
+typedef struct gpuq_random {
+        gpuq_distribution distribution;
+        gpuq_type type;
+        uint64_t n; /* numbers: 1 or more */
+        uint64_t seed;
+        uint64_t stream; /* what cuRAND calls the subsequence */
+        uint64_t offset; /* of the first number, in numbers; with n less than 2^62 */
+        gpuq_buffer *to; /* borrowed until the call that takes it returns */
+} gpuq_random;
+
+/**
+ * gpuq_job_random() - append random numbers, by one launch of a built-in kernel
+ *
+ * @to is used as for gpuq_job_scan(). There is no workspace.
+ *
+ * Return: 1; else as gpuq_job_scan().
+ */
+GPUQ_API int gpuq_job_random(gpuq_job *job, const gpuq_random *random);
 
 /** gpuq_job_read_variable() - append a copy from a __device__ or __constant__ variable to a buffer. */
 GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name,

@@ -202,6 +202,11 @@ class Sort(ctypes.Structure):
                 ("values", c_void_p), ("values_to", c_void_p)]
 
 
+class Random(ctypes.Structure):
+    _fields_ = [("distribution", c_int), ("type", c_int), ("n", c_uint64), ("seed", c_uint64), ("stream", c_uint64), ("offset", c_uint64),
+                ("to", c_void_p)]
+
+
 JobFunc = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 
 # Calls that may wait for the daemon or run a callback: without the interpreter lock.
@@ -218,6 +223,7 @@ _WAITING = {
     "module_builtin": (c_int, c_void_p, POINTER(c_void_p)),
     "job_gemm": (c_int, c_void_p, POINTER(Gemm)),
     "job_fft": (c_int, c_void_p, POINTER(Fft)),
+    "job_random": (c_int, c_void_p, POINTER(Random)),
     "job_scan": (c_int, c_void_p, POINTER(Scan)),
     "job_sort": (c_int, c_void_p, POINTER(Sort)),
     "submit": (c_int, c_void_p),

@@ -253,6 +253,11 @@ class Client:
         from .series import sort
         return sort(keys, values, client=self, **options)
 
+    def random(self, shape, dtype="float32", **options):
+        """As `gpuq.random`."""
+        from .series import random
+        return random(shape, dtype, client=self, **options)
+
     def matmul(self, a, b, out=None, **options):
         """As `gpuq.matmul`."""
         from .linalg import matmul

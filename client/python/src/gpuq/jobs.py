@@ -239,6 +239,11 @@ class Job:
         from . import series
         return series.append_sort(self, keys, out, values, values_out, descending)
 
+    def random(self, out, distribution: str | None = None, *, seed: int = 0, stream: int = 0, offset: int = 0) -> "Job":
+        """Append random numbers for all elements of `out`. See `gpuq.random`."""
+        from . import series
+        return series.append_random(self, out, distribution, seed, stream, offset)
+
     def read_variable(self, variable, to, offset: int = 0) -> "Job":
         """Append a copy from a module's variable to an array. It starts `offset` bytes into the variable."""
         self._building()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Library operations on all elements of an array, in the order of memory: prefix sums, sort.
+"""Library operations on all elements of an array, in the order of memory: prefix sums, sort, random numbers.
 
 gpuq's own kernels compute them, as several launches of a job.
 """
@@ -11,6 +11,7 @@ from ctypes import byref
 import numpy as np
 
 from . import _native as native
+from . import arrays
 from .device import DeviceArray
 from .jobs import Job
 from .linalg import _client_of, _new_like
@@ -114,3 +115,44 @@ def sort(keys, values=None, out=None, values_out=None, *, descending: bool = Fal
         values_out = _new_like(values, values.shape, values.dtype, client)
     client.job(**options).sort(keys, out, values, values_out, descending=descending).run()
     return out if values is None else (out, values_out)
+
+
+_DISTRIBUTIONS = {"bits": 0, "uniform": 1, "normal": 2}
+
+
+def _check_number(name: str, value: int) -> int:
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"random: {name} {value} is not from 0 to 2^64 - 1")
+    return int(value)
+
+
+def append_random(job: Job, out, distribution: str | None, seed: int, stream: int, offset: int) -> Job:
+    """Job.random()"""
+    handle = job._building()
+    kind = _type_of("random", "out", out)
+    if distribution is None:
+        distribution = "uniform" if np.dtype(out.dtype).kind == "f" else "bits"
+    if distribution not in _DISTRIBUTIONS:
+        raise ValueError(f"random: {distribution!r} is none of {', '.join(_DISTRIBUTIONS)}")
+    if out.size == 0:
+        raise ValueError("random: the array has no elements")
+    numbers = [_check_number(name, value) for name, value in (("seed", seed), ("stream", stream), ("offset", offset))]
+    places = [("out", out, native.OUT, "random: out")]
+    to = job._place(out, native.OUT, "random: out")[0]
+    given = native.Random(_DISTRIBUTIONS[distribution], kind, out.size, *numbers, to)
+    return _appended(job, native.job_random(handle, byref(given)), places)
+
+
+def random(shape, dtype="float32", *, distribution: str | None = None, seed: int = 0, stream: int = 0, offset: int = 0, device=None,
+           client=None, **options):
+    """A new array of random numbers of Philox 4x32-10, with the conventions of cuRAND. Waits.
+
+    `distribution`: "uniform", from 0 exclusively to 1, or "normal", of mean 0 and variance 1, for dtypes float32 and float64; "bits" for
+    int32, uint32, int64 and uint64. None: "uniform" or "bits". The same arguments give the same numbers, with the same bits on every
+    device: `random(n, offset=k)` is `random(n + k)[k:]`. Another `stream` is another sequence. `device`: for a DeviceArray there;
+    None: an Array in host memory. `options`: as for `gpuq.job`. `Job.random` fills an array that is there.
+    """
+    client = _client_of(client)
+    out = arrays.empty(shape, dtype, client=client) if device is None else DeviceArray._new(client, shape, np.dtype(dtype), device, False)
+    client.job(**options).random(out, distribution, seed=seed, stream=stream, offset=offset).run()
+    return out

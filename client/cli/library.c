@@ -241,7 +241,7 @@ static int transform_append(gpuq_job *job, gpuq_module *builtin, const LibraryOp
 /* ---- all of them ------------------------------------------------------------------------ */
 
 static int library_unknown(const char *name, Problem *problem) {
-        char list[256] = "";
+        char list[512] = "";
 
         for (size_t i = 0; i < ARRAY_SIZE(operations); i++)
                 snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "",

@@ -9,7 +9,7 @@
 #include "exit.h"
 #include "util/macro.h"
 
-/* Each letter of a form is an argument: an array that is read, r, or written, w. */
+/* Each letter of a form is an argument: an array that is read, r, or written, w; a u64, u. */
 struct SeriesOperation {
         const char *name;
         const char *arguments; /* for messages */
@@ -19,6 +19,7 @@ struct SeriesOperation {
                       size_t n_operands);
         size_t n_least; /* arguments, at least: the others may be left out */
         bool is_other;  /* an exclusive scan, a descending sort */
+        gpuq_distribution distribution;
 };
 
 static int operand_problem(const Operand *operand, Problem *problem, const char *text) {
@@ -35,6 +36,10 @@ static const NpyArray *operand_array(const Operand *operand) {
 static int letter_check(char letter, const Operand *operand, Problem *problem) {
         const Argument *argument = operand->argument;
 
+        if (letter == 'u')
+                return argument->is_scalar && argument->kind == GPUQ_I64
+                               ? 0
+                               : operand_problem(operand, problem, "expected u64:NUMBER");
         if (argument->is_scalar)
                 return operand_problem(operand, problem, "expected an array");
         if (letter == 'r' && argument->direction != GPUQ_IN)
@@ -155,6 +160,42 @@ static int sort_append(gpuq_job *job, const SeriesOperation *operation, const Op
         return gpuq_job_sort(job, &sort);
 }
 
+/* ---- random numbers ---------------------------------------------------------------------- */
+
+static int bits_check(const Operand *operands, size_t n_operands, Problem *problem) {
+        int r;
+
+        r = operand_check_type(&operands[0], problem);
+        if (r || operand_array(&operands[0])->dtype->kind != 'f')
+                return r;
+        return operand_problem(&operands[0], problem,
+                               "random bits are for int32, uint32, int64 or uint64");
+}
+
+static int real_check(const Operand *operands, size_t n_operands, Problem *problem) {
+        int r;
+
+        r = operand_check_type(&operands[0], problem);
+        if (r || operand_array(&operands[0])->dtype->kind == 'f')
+                return r;
+        return operand_problem(&operands[0], problem,
+                               "these random numbers are for float32 or float64");
+}
+
+static int random_append(gpuq_job *job, const SeriesOperation *operation, const Operand *operands,
+                         size_t n_operands) {
+        gpuq_random random = {
+                .distribution = operation->distribution,
+                .type = operand_type(&operands[0]),
+                .n = operand_array(&operands[0])->n_elements,
+                .seed = operands[1].argument->bits,
+                .offset = n_operands > 2 ? operands[2].argument->bits : 0,
+                .to = operands[0].buffer,
+        };
+
+        return gpuq_job_random(job, &random);
+}
+
 /* ---- all of them --------------------------------------------------------------------------- */
 
 static const SeriesOperation operations[] = {
@@ -162,6 +203,12 @@ static const SeriesOperation operations[] = {
         {"exclusive_scan", "IN OUT", "rw", scan_check, scan_append, 2, true},
         {"sort", "KEYS SORTED [VALUES MOVED]", "rwrw", sort_check, sort_append, 2, false},
         {"sort_descending", "KEYS SORTED [VALUES MOVED]", "rwrw", sort_check, sort_append, 2, true},
+        {"random_bits", "OUT SEED [OFFSET]", "wuu", bits_check, random_append, 2, false,
+         GPUQ_RANDOM_BITS},
+        {"random_uniform", "OUT SEED [OFFSET]", "wuu", real_check, random_append, 2, false,
+         GPUQ_RANDOM_UNIFORM},
+        {"random_normal", "OUT SEED [OFFSET]", "wuu", real_check, random_append, 2, false,
+         GPUQ_RANDOM_NORMAL},
 };
 
 const SeriesOperation *series_find(const char *name) {

@@ -82,6 +82,17 @@ def test_sorts(run, tmp_path, rng):
     assert np.array_equal(np.load(tmp_path / "sorted.npy").ravel(), np.sort(keys, axis=None)[::-1])
 
 
+def test_random_numbers(run, tmp_path):
+    for operation, dtype in (("random_bits", "uint64"), ("random_uniform", "float32"), ("random_normal", "float64")):
+        result = run(f"library:{operation}", f"out:x.npy:{dtype}:30,100", "u64:7")
+        assert result.returncode == 0, result.stderr
+        result = run(f"library:{operation}", f"out:y.npy:{dtype}:100", "u64:7", "u64:200")
+        assert result.returncode == 0, result.stderr
+        x, y = np.load(tmp_path / "x.npy"), np.load(tmp_path / "y.npy")
+        assert np.array_equal(x[2], y) and len(np.unique(x)) > 2990
+        assert abs(x.mean() - {"random_bits": 2.0**63, "random_uniform": 0.5, "random_normal": 0}[operation]) < 0.1 * max(1, x.std())
+
+
 def test_a_detached_operation_leaves_its_workspace(run, gpuqd, tmp_path, rng):
     """The workspace is one more output of the job, without a file."""
     x = rng.integers(-2**31, 2**31, 20_000).astype(np.int32)
@@ -104,6 +115,10 @@ def test_a_detached_operation_leaves_its_workspace(run, gpuqd, tmp_path, rng):
     (["library:sort", "in:a.npy", "out:c.npy:f64:4,6", "in:small.npy", "out:d.npy:f16:4"], "argument 3 `in:small.npy': expected as many values"),
     (["library:sort", "in:small4.npy", "out:c.npy:f32:4", "in:small.npy", "out:d.npy:f16:4"], "values of a multiple of 4 bytes"),
     (["library:sort", "in:a.npy", "out:c.npy:f64:4,6", "in:b.npy", "out:d.npy:f64:4,6"], "argument 4 `out:d.npy:f64:4,6': its type or shape"),
+    (["library:random_bits", "out:c.npy:f64:4", "u64:1"], "argument 1 `out:c.npy:f64:4': random bits are for int32"),
+    (["library:random_normal", "out:c.npy:u64:4", "u64:1"], "argument 1 `out:c.npy:u64:4': these random numbers are for float32"),
+    (["library:random_uniform", "out:c.npy:f64:4", "f64:1"], "argument 2 `f64:1': expected u64:NUMBER"),
+    (["library:random_uniform", "out:c.npy:f64:4"], "takes the arguments OUT SEED [OFFSET], not 1 of them"),
     (["library:matmult", "in:a.npy"], "no operation `matmult'; it has: matmul, fft, fft2, fft3, ifft"),
     (["library:matmul", "in:a.npy", "in:a.npy"], "takes 3 arguments (A B C), not 2"),
     (["library:matmul", "in:a.npy", "in:a.npy", "f64:1"], "argument 3 `f64:1': expected an array"),

@@ -73,6 +73,47 @@ def test_normal_numbers_are_those_of_box_and_muller(gpuq, dtype, tolerance):
     assert abs(got.mean()) < 0.02 and abs(got.std() - 1) < 0.02 and (got**4).mean() == pytest.approx(3, abs=0.2)
 
 
+CURAND = r"""
+#include <curand_kernel.h>
+
+extern "C" __global__ void draw(unsigned long long seed, unsigned long long stream, uint4 *bits, float4 *uniform, double2 *uniform2,
+                                float4 *normal, double2 *normal2, int n)
+{
+        curandStatePhilox4_32_10_t state;
+
+        for (int i = 0; i < n; i++) {
+                curand_init(seed, stream, 4 * i, &state);
+                bits[i] = curand4(&state);
+                curand_init(seed, stream, 4 * i, &state);
+                uniform[i] = curand_uniform4(&state);
+                curand_init(seed, stream, 4 * i, &state);
+                uniform2[i] = curand_uniform2_double(&state);
+                curand_init(seed, stream, 4 * i, &state);
+                normal[i] = curand_normal4(&state);
+                curand_init(seed, stream, 4 * i, &state);
+                normal2[i] = curand_normal2_double(&state);
+        }
+}
+"""
+
+
+def test_the_numbers_are_those_of_curand(gpuq):
+    """Bit by bit but for normal ones, of which cuRAND's depend on the device's logarithm and sine."""
+    try:
+        draw = gpuq.module(CURAND).get_kernel("draw")
+    except gpuq.CompileError as problem:
+        pytest.skip(f"no headers of cuRAND here: {str(problem)[:100]}")
+    n, shapes = 50, [(4, np.uint32), (4, np.float32), (2, np.float64), (4, np.float32), (2, np.float64)]
+    outs = [gpuq.zeros((n, width), dtype) for width, dtype in shapes]
+    draw.run((1, 1), np.uint64(SEED), np.uint64(STREAM), *map(gpuq.Out, outs), np.int32(n))
+    for i, (out, distribution) in enumerate(zip(outs, ("bits", "uniform", "uniform", "normal", "normal"))):
+        ours = np.asarray(gpuq.random(out.shape, out.dtype, distribution=distribution, seed=SEED, stream=STREAM))
+        if distribution == "normal":
+            assert np.allclose(ours, out, rtol=3e-6, atol=3e-6), i
+        else:
+            assert ours.tobytes() == out.tobytes(), i
+
+
 @pytest.mark.parametrize("dtype, distribution", [("uint32", "bits"), ("int64", "bits"), ("float32", "uniform"), ("float64", "uniform"),
                                                  ("float32", "normal"), ("float64", "normal")])
 def test_a_number_depends_on_its_index_alone(gpuq, dtype, distribution):

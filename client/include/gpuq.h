@@ -705,12 +705,13 @@ GPUQ_API int gpuq_job_scan(gpuq_job *job, const gpuq_scan *scan);
 typedef struct gpuq_sort {
         gpuq_type type; /* of the keys: not GPUQ_TYPE_F16 or _BF16 */
         bool descending;
-        uint64_t n;             /* keys: 1 or more */
-        gpuq_buffer *keys;      /* borrowed, as the others, until the call that takes them returns */
-        gpuq_buffer *to;        /* the same buffer, or one that does not overlap keys */
-        unsigned value_bytes;   /* of a value, a multiple of 4; 0: there are no values */
-        gpuq_buffer *values;    /* does not overlap keys and to */
-        gpuq_buffer *values_to; /* the same buffer as values, or one that overlaps none of the others */
+        uint64_t n;           /* keys: 1 or more */
+        gpuq_buffer *keys;    /* borrowed, as the others, until the call that takes them returns */
+        gpuq_buffer *to;      /* the same buffer, or one that does not overlap keys */
+        unsigned value_bytes; /* of a value, a multiple of 4; 0: there are no values */
+        gpuq_buffer *values;  /* does not overlap keys and to */
+        gpuq_buffer
+                *values_to; /* the same buffer as values, or one that overlaps none of the others */
 } gpuq_sort;
 
 /**
@@ -723,9 +724,10 @@ typedef struct gpuq_sort {
 GPUQ_API int gpuq_job_sort(gpuq_job *job, const gpuq_sort *sort);
 
 typedef enum gpuq_distribution {
-        GPUQ_RANDOM_BITS = 0,    /* all values, equally: for i32, u32, i64 and u64 */
-        GPUQ_RANDOM_UNIFORM = 1, /* from 0, exclusively, to 1, inclusively: for f32 and f64, as the next */
-        GPUQ_RANDOM_NORMAL = 2,  /* of mean 0 and variance 1 */
+        GPUQ_RANDOM_BITS = 0, /* all values, equally: for i32, u32, i64 and u64 */
+        GPUQ_RANDOM_UNIFORM =
+                1, /* from 0, exclusively, to 1, inclusively: for f32 and f64, as the next */
+        GPUQ_RANDOM_NORMAL = 2, /* of mean 0 and variance 1 */
 } gpuq_distribution;
 
 /*

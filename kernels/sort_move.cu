@@ -10,38 +10,53 @@
 
 #define SORT_HALF 16u /* the values of half a digit */
 
-/* A block's work on a tile. Elements are numbered from the tile's begin. */
+/* Lanes that work on neighbours do not meet in a bank of shared memory, which has words of four bytes. */
+static __device__ __forceinline__ unsigned sort_byte_place(unsigned i) {
+        return i + i / TILE_ITEMS * 4;
+}
+
+static __device__ __forceinline__ unsigned sort_short_place(unsigned i) {
+        return i + i / TILE_ITEMS * 2;
+}
+
+/* A block's work on a tile. Elements are numbered from the tile's begin. Arrays are in the order of their places. */
 struct SortTile {
-        unsigned char digits[TILE];
-        unsigned short order[2][TILE]; /* elements, in the order of the digits' lower halves, and of digits */
-        unsigned short counters[SORT_HALF * TILE_LANES];
-        unsigned short first[SORT_DIGITS], behind[SORT_DIGITS]; /* in order[1] */
+        unsigned char digits[TILE + TILE_LANES * 4];
+        unsigned short order[2][TILE + TILE_LANES * 2]; /* elements, by the digits' lower halves, and by digits */
+        unsigned short counters[SORT_HALF * (TILE_LANES + TILE_LANES / TILE_ITEMS * 2)];
+        unsigned short first[SORT_DIGITS], behind[SORT_DIGITS]; /* in order[1], without places */
         LaneSums<unsigned> sums;
         u64 offsets[SORT_DIGITS]; /* where the next key of a digit goes */
 };
 
 /* Element i in the order that a half begins with: in the upper one it is that of the lower one. */
 static __device__ __forceinline__ unsigned sort_element(const SortTile &tile, bool is_upper, unsigned i) {
-        return is_upper ? tile.order[0][i] : i;
+        return is_upper ? tile.order[0][sort_short_place(i)] : i;
 }
 
 static __device__ __forceinline__ unsigned sort_half_digit(const SortTile &tile, bool is_upper,
                                                            unsigned element) {
-        return tile.digits[element] >> (is_upper ? 4 : 0) & (SORT_HALF - 1);
+        return tile.digits[sort_byte_place(element)] >> (is_upper ? 4 : 0) & (SORT_HALF - 1);
+}
+
+/* How many elements of a lane have a half, and then where the next one of them goes. */
+static __device__ __forceinline__ unsigned short *sort_counter(SortTile &tile, unsigned half,
+                                                               unsigned lane) {
+        return &tile.counters[sort_short_place(half * TILE_LANES + lane)];
 }
 
 /* All elements in the order of half of their digits. Equal ones keep their order. */
 static __device__ __forceinline__ void sort_half(SortTile &tile, bool is_upper) {
         for (EACH_IN_BLOCK(lane, TILE_LANES)) {
-                unsigned short *counters = tile.counters + lane;
-
 #pragma unroll
                 for (unsigned half = 0; half < SORT_HALF; ++half)
-                        counters[half * TILE_LANES] = 0;
+                        *sort_counter(tile, half, lane) = 0;
 #pragma unroll
-                for (unsigned i = lane * TILE_ITEMS; i < (lane + 1) * TILE_ITEMS; ++i)
-                        ++counters[sort_half_digit(tile, is_upper, sort_element(tile, is_upper, i)) *
-                                   TILE_LANES];
+                for (unsigned i = lane * TILE_ITEMS; i < (lane + 1) * TILE_ITEMS; ++i) {
+                        unsigned element = sort_element(tile, is_upper, i);
+
+                        ++*sort_counter(tile, sort_half_digit(tile, is_upper, element), lane);
+                }
         }
         __syncthreads();
         for (EACH_IN_BLOCK(lane, TILE_LANES)) {
@@ -49,7 +64,7 @@ static __device__ __forceinline__ void sort_half(SortTile &tile, bool is_upper) 
 
 #pragma unroll
                 for (unsigned i = 0; i < SORT_HALF; ++i)
-                        sum += tile.counters[lane * SORT_HALF + i];
+                        sum += tile.counters[sort_short_place(lane * SORT_HALF + i)];
                 tile.sums.lanes[lane] = sum;
         }
         lanes_join(tile.sums);
@@ -58,37 +73,40 @@ static __device__ __forceinline__ void sort_half(SortTile &tile, bool is_upper) 
 
 #pragma unroll
                 for (unsigned i = 0; i < SORT_HALF; ++i) {
-                        unsigned count = tile.counters[lane * SORT_HALF + i];
+                        unsigned short *counter = &tile.counters[sort_short_place(lane * SORT_HALF + i)];
+                        unsigned count = *counter;
 
-                        tile.counters[lane * SORT_HALF + i] = (unsigned short)sum;
+                        *counter = (unsigned short)sum;
                         sum += count;
                 }
         }
         __syncthreads();
         for (EACH_IN_BLOCK(lane, TILE_LANES)) {
-                unsigned short *counters = tile.counters + lane;
-
 #pragma unroll
                 for (unsigned i = lane * TILE_ITEMS; i < (lane + 1) * TILE_ITEMS; ++i) {
                         unsigned element = sort_element(tile, is_upper, i);
                         unsigned half = sort_half_digit(tile, is_upper, element);
+                        unsigned to = (*sort_counter(tile, half, lane))++;
 
-                        tile.order[is_upper][counters[half * TILE_LANES]++] = (unsigned short)element;
+                        tile.order[is_upper][sort_short_place(to)] = (unsigned short)element;
                 }
         }
         __syncthreads();
 }
 
-/* Of @n elements. */
+/* Of the element that is number @i in the end. */
+static __device__ __forceinline__ unsigned sort_sorted_digit(const SortTile &tile, unsigned i) {
+        return tile.digits[sort_byte_place(tile.order[1][sort_short_place(i)])];
+}
+
+/* Where each digit's elements are, of @n elements. */
 static __device__ __forceinline__ void sort_find_runs(SortTile &tile, unsigned n) {
-        const unsigned short *sorted = tile.order[1];
-
         for (EACH_IN_BLOCK(i, n)) {
-                unsigned digit = tile.digits[sorted[i]];
+                unsigned digit = sort_sorted_digit(tile, i);
 
-                if (i == 0 || tile.digits[sorted[i - 1]] != digit)
+                if (i == 0 || sort_sorted_digit(tile, i - 1) != digit)
                         tile.first[digit] = (unsigned short)i;
-                if (i + 1 == n || tile.digits[sorted[i + 1]] != digit)
+                if (i + 1 == n || sort_sorted_digit(tile, i + 1) != digit)
                         tile.behind[digit] = (unsigned short)(i + 1);
         }
         __syncthreads();
@@ -100,7 +118,7 @@ static __device__ __forceinline__ void sort_tile(SortTile &tile, const T *keys, 
                                                  u64 order) {
 #pragma unroll 4
         for (EACH_IN_BLOCK(i, TILE))
-                tile.digits[i] = (unsigned char)(i < n ? sort_digit(keys[i], shift, order) : SORT_DIGITS - 1);
+                tile.digits[sort_byte_place(i)] = (unsigned char)(i < n ? sort_digit(keys[i], shift, order) : SORT_DIGITS - 1);
         for (EACH_IN_BLOCK(digit, SORT_DIGITS))
                 tile.first[digit] = tile.behind[digit] = 0;
         __syncthreads();
@@ -138,7 +156,8 @@ static __device__ __forceinline__ void sort_move(const T *keys, const unsigned *
 
                         sort_tile(tile, keys + begin, length, shift, order);
                         for (EACH_IN_BLOCK(i, length)) {
-                                unsigned element = tile.order[1][i], digit = tile.digits[element];
+                                unsigned element = tile.order[1][sort_short_place(i)];
+                                unsigned digit = tile.digits[sort_byte_place(element)];
                                 u64 to = tile.offsets[digit] + i - tile.first[digit];
 
                                 if (to >= n) /* counts of other keys */

@@ -7,9 +7,10 @@ amalgamate.py BUILTIN.cu BUILTIN.txt BUILTIN.inc HEADER.cuh... KERNEL.cu...
 The head comment of every kernel that users may run says
 
     @kernel NAME     there are NAME_f32 and NAME_f64
+    @types  those of its elements, instead of f32 and f64
     @text   what it computes
     @args   in:NAME:TYPE:SHAPE, out:…, inout:… for buffers; u64:NAME; real:NAME. TYPE is f32, f64, i32, u32, i64, u64 or
-            real, which is f32 or f64. SHAPE is how many elements the kernel reaches at most: names of u64 arguments
+            real, which is each of the types in turn. SHAPE is how many elements the kernel reaches at most: names of u64 arguments
             or numbers, with commas between, which are multiplied: "m,k". libgpuq and the workers refuse smaller
             buffers (daemon/util/need.h)
     @launch which grid and block it takes
@@ -39,7 +40,7 @@ def check(path, args):
 
 def describe(path, source):
     fields = dict(re.findall(r'^ \* @(\w+) +(.+)$', source, re.M))
-    for real in ('f32', 'f64'):
+    for real in fields.get('types', 'f32 f64').split():
         try:
             name = f"{fields['kernel']}_{real}"
             args = re.sub(r'\breal:', real + ':', fields['args'])

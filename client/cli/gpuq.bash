@@ -30,7 +30,7 @@ _gpuq_run_word() {
                 builtin:*)
                         COMPREPLY=($(compgen -P builtin: -W "$(_gpuq_builtins)" -- "${current#builtin:}")) ;;
                 library:*)
-                        COMPREPLY=($(compgen -P library: -W 'matmul fft fft2 fft3 ifft ifft2 ifft3' -- "${current#library:}")) ;;
+                        COMPREPLY=($(compgen -P library: -W 'matmul fft fft2 fft3 ifft ifft2 ifft3 scan exclusive_scan sort sort_descending random_bits random_uniform random_normal' -- "${current#library:}")) ;;
                 in:* | inout:* | out:*)
                         COMPREPLY=($(compgen -P "${current%%:*}:" -f -- "${current#*:}")) ;;
                 *)

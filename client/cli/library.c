@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "exit.h"
+#include "series.h"
 #include "util/macro.h"
 
 typedef struct LibraryOperation {
@@ -240,19 +241,24 @@ static int transform_append(gpuq_job *job, gpuq_module *builtin, const LibraryOp
 /* ---- all of them ------------------------------------------------------------------------ */
 
 static int library_unknown(const char *name, Problem *problem) {
-        char list[128] = "";
+        char list[512] = "";
 
         for (size_t i = 0; i < ARRAY_SIZE(operations); i++)
                 snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "",
                          operations[i].name);
+        for (size_t i = 0; series_name(i); i++)
+                snprintf(list + strlen(list), sizeof(list) - strlen(list), ", %s", series_name(i));
         return problem_set(problem, EXIT_USAGE, "library has no operation `%s'; it has: %s", name,
                            list);
 }
 
 int library_check(const char *name, const Operand *operands, size_t n_operands, Problem *problem) {
+        const SeriesOperation *series = series_find(name);
         const LibraryOperation *operation = library_find(name);
         size_t last = operation ? operation->n_arguments - 1 : 0;
 
+        if (series)
+                return series_check(series, operands, n_operands, problem);
         if (!operation)
                 return library_unknown(name, problem);
         if (n_operands != operation->n_arguments)
@@ -271,9 +277,13 @@ int library_check(const char *name, const Operand *operands, size_t n_operands, 
                                : product_check(operands, problem);
 }
 
-int library_append(gpuq_job *job, gpuq_module *builtin, const char *name, const Operand *operands) {
+int library_append(gpuq_job *job, gpuq_module *builtin, const char *name, const Operand *operands,
+                   size_t n_operands) {
+        const SeriesOperation *series = series_find(name);
         const LibraryOperation *operation = library_find(name);
 
+        if (series)
+                return series_append(job, series, operands, n_operands);
         return operation->rank ? transform_append(job, builtin, operation, operands)
                                : product_append(job, operands);
 }

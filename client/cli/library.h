@@ -5,7 +5,8 @@
 /*
  * Library
  *
- * The library operations that `gpuq run library:OPERATION' knows, on arrays from the command line.
+ * The library operations that `gpuq run library:OPERATION' knows, on arrays from the command line: products and
+ * transforms, and those of series.h.
  */
 
 #include "operand.h"
@@ -20,6 +21,6 @@ int library_check(const char *operation, const Operand *operands, size_t n_opera
  * Return: 0 or a negative GPUQ_E_.
  */
 int library_append(gpuq_job *job, gpuq_module *builtin, const char *operation,
-                   const Operand *operands);
+                   const Operand *operands, size_t n_operands);
 
 #endif

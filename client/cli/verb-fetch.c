@@ -45,14 +45,15 @@ static int fetch_read_note(Fetch *fetch) {
         return 0;
 }
 
+/* The workspace of a scan or sort is an output without a file, behind those with one. */
 static int fetch_check(Fetch *fetch) {
         const gpuq_fetched *fetched = fetch->fetched;
 
-        if (fetch->note.n_outputs != fetched->n_outputs)
+        if (fetch->note.n_outputs > fetched->n_outputs)
                 return problem_set(&fetch->cli->problem, EXIT_JOB_FAILED,
                                    "the job has %zu outputs, but its record names %zu files",
                                    fetched->n_outputs, fetch->note.n_outputs);
-        for (size_t i = 0; i < fetched->n_outputs; i++)
+        for (size_t i = 0; i < fetch->note.n_outputs; i++)
                 if (fetch->note.outputs[i].array.n_bytes > fetched->outputs[i].size)
                         return fetch_problem(fetch, fetch->note.outputs[i].path,
                                              "the array is larger than the job's output");
@@ -72,7 +73,7 @@ static int fetch_store(Fetch *fetch, size_t i) {
 
 /* All outputs are written before the first is renamed, as in `gpuq run'. */
 static int fetch_write(Fetch *fetch) {
-        size_t n = fetch->fetched->n_outputs;
+        size_t n = fetch->note.n_outputs;
         int r = 0;
 
         fetch->files = calloc(n + 1, sizeof(*fetch->files));
@@ -171,7 +172,7 @@ static int fetch_job(Fetch *fetch) {
 }
 
 static void fetch_clear(Fetch *fetch) {
-        for (size_t i = 0; fetch->files && i < fetch->fetched->n_outputs; i++)
+        for (size_t i = 0; fetch->files && i < fetch->note.n_outputs; i++)
                 outfile_free(fetch->files[i]);
         free(fetch->files);
         gpuq_fetched_free(fetch->fetched);

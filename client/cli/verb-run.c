@@ -217,7 +217,8 @@ static int run_make_job(Run *run) {
         if (r >= 0)
                 r = run_set_options(run);
         if (r >= 0 && run->options.is_library)
-                r = library_append(run->job, run->module, run->options.kernel, run->operands);
+                r = library_append(run->job, run->module, run->options.kernel, run->operands,
+                                   run->n_operands);
         else if (r >= 0)
                 r = gpuq_job_launch(run->job, run->module, run->options.kernel,
                                     &run->options.config, args, run->n_operands);

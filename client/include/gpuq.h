@@ -594,6 +594,10 @@ typedef enum gpuq_type {
         GPUQ_TYPE_BF16 = 1,
         GPUQ_TYPE_F32 = 2,
         GPUQ_TYPE_F64 = 3,
+        GPUQ_TYPE_I32 = 4, /* integers: not for matrix products and transforms */
+        GPUQ_TYPE_U32 = 5,
+        GPUQ_TYPE_I64 = 6,
+        GPUQ_TYPE_U64 = 7,
 } gpuq_type;
 
 typedef enum gpuq_compute {
@@ -670,6 +674,94 @@ typedef struct gpuq_fft {
  * Return: 0, or GPUQ_E_INVALID, whose text names the argument.
  */
 GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
+
+/*
+ * Scan, sort and random numbers, as launches of built-in kernels
+ *
+ * They need no library, and have the same bits on every device, with the same version of gpuq. What they need between
+ * their launches, the workspace, are buffers that the library makes, and that are charged to the user like any others,
+ * until the job has ended or the prepared job is freed: in device memory if the result is there, else in host memory.
+ * Of a detached job they are further outputs, behind the others.
+ */
+
+/* Prefix sums. Begin with zeros. */
+typedef struct gpuq_scan {
+        gpuq_type type; /* not GPUQ_TYPE_F16 or _BF16 */
+        bool exclusive; /* number i of the result is the sum of the numbers before i, else also of i */
+        uint64_t n;     /* numbers: 1 or more */
+        gpuq_buffer *from; /* borrowed, as the next, until the call that takes them returns */
+        gpuq_buffer *to;   /* the same buffer, or one that does not overlap from */
+} gpuq_scan;
+
+/**
+ * gpuq_job_scan() - append prefix sums
+ *
+ * Integers wrap around. f32 and f64 are added up in f64, in an order that depends on n alone. @to is used as
+ * GPUQ_OUT_WHOLE if all of its buffer is written, else as GPUQ_INOUT. It needs up to 8 KiB between its launches.
+ *
+ * Return: how many launches it appended, 1 or 2, each of which is an operation of the job; or GPUQ_E_INVALID, whose
+ *         text names the argument, or another error.
+ */
+GPUQ_API int gpuq_job_scan(gpuq_job *job, const gpuq_scan *scan);
+
+/*
+ * Keys in order, and values that move with them. Begin with zeros.
+ *
+ * Equal keys keep their order, also in descending order. Of floats, -0.0 equals 0.0, and NaN counts as the largest: it
+ * comes last, in descending order first. Bits do not change, also those of NaN.
+ */
+typedef struct gpuq_sort {
+        gpuq_type type; /* of the keys: not GPUQ_TYPE_F16 or _BF16 */
+        bool descending;
+        uint64_t n;           /* keys: 1 or more */
+        gpuq_buffer *keys;    /* borrowed, as the others, until the call that takes them returns */
+        gpuq_buffer *to;      /* the same buffer, or one that does not overlap keys */
+        unsigned value_bytes; /* of a value, a multiple of 4; 0: there are no values */
+        gpuq_buffer *values;  /* does not overlap keys and to */
+        gpuq_buffer
+                *values_to; /* the same buffer as values, or one that overlaps none of the others */
+} gpuq_sort;
+
+/**
+ * gpuq_job_sort() - append a radix sort
+ *
+ * The workspace is as large as the result, with up to 2 MiB more. Results are used as for gpuq_job_scan().
+ *
+ * Return: how many launches it appended, 12 for keys of 4 bytes and 24 for those of 8; else as gpuq_job_scan().
+ */
+GPUQ_API int gpuq_job_sort(gpuq_job *job, const gpuq_sort *sort);
+
+typedef enum gpuq_distribution {
+        GPUQ_RANDOM_BITS = 0, /* all values, equally: for i32, u32, i64 and u64 */
+        GPUQ_RANDOM_UNIFORM =
+                1, /* from 0, exclusively, to 1, inclusively: for f32 and f64, as the next */
+        GPUQ_RANDOM_NORMAL = 2, /* of mean 0 and variance 1 */
+} gpuq_distribution;
+
+/*
+ * Random numbers of Philox 4x32-10, with the conventions of cuRAND. Begin with zeros.
+ *
+ * A seed and a stream give a sequence for each distribution and size of a type. Numbers offset to offset + n - 1 of it are
+ * written, so several calls can continue a sequence, in any order. They have the same bits on every device.
+ */
+typedef struct gpuq_random {
+        gpuq_distribution distribution;
+        gpuq_type type;
+        uint64_t n; /* numbers: 1 or more */
+        uint64_t seed;
+        uint64_t stream; /* what cuRAND calls the subsequence */
+        uint64_t offset; /* of the first number, in numbers; with n less than 2^62 */
+        gpuq_buffer *to; /* borrowed until the call that takes it returns */
+} gpuq_random;
+
+/**
+ * gpuq_job_random() - append random numbers, by one launch of a built-in kernel
+ *
+ * @to is used as for gpuq_job_scan(). There is no workspace.
+ *
+ * Return: 1; else as gpuq_job_scan().
+ */
+GPUQ_API int gpuq_job_random(gpuq_job *job, const gpuq_random *random);
 
 /** gpuq_job_read_variable() - append a copy from a __device__ or __constant__ variable to a buffer. */
 GPUQ_API int gpuq_job_read_variable(gpuq_job *job, gpuq_module *module, const char *name,
@@ -792,7 +884,7 @@ typedef struct gpuq_swap {
 
 /** Replaces a scalar by one of the same kind and size. */
 typedef struct gpuq_set {
-        size_t operation; /* index in the job, from 0; error messages count from 1 */
+        size_t operation; /* index in the job, from 0; a scan or sort has as many as it appended; error messages count from 1 */
         size_t argument;  /* index in that launch, from 0; error messages count from 1 */
         gpuq_arg value;
 } gpuq_set;

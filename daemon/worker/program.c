@@ -263,6 +263,7 @@ static int program_launch(ProgramBuilder *builder, const Gpuq__V1__Launch *messa
                 return r;
 
         builder->program->is_wide |= wide_apply(launch, builder->context, &builder->program->wide);
+        wide_apply_host(launch, builder->context);
         builder->program->has_printf |= kernel->image->has_printf;
         builder->program->is_fenced |= launch->function->is_fenced;
         builder->program->is_checked |= kernel->image->checkable.address != 0;

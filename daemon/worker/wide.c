@@ -118,3 +118,15 @@ bool wide_apply(ProgramLaunch *launch, const Context *context, CUdeviceptr *memo
         launch->values[wide->n_parameters - 1] = memory;
         return true;
 }
+
+/* Only gpuq's own kernels have needs. */
+static bool function_has_tiles(const Function *function) {
+        return function->needs && (strncmp(function->symbol, "scan_", 5) == 0 ||
+                                   strncmp(function->symbol, "sort_", 5) == 0);
+}
+
+void wide_apply_host(ProgramLaunch *launch, const Context *context) {
+        if (context->cu->cpu && launch->block[0] == WIDE_TILE_THREADS && launch->block[1] == 1 &&
+            launch->block[2] == 1 && !launch->cooperative && function_has_tiles(launch->function))
+                launch->block[0] = WIDE_THREADS_CPU;
+}

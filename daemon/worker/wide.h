@@ -19,10 +19,12 @@
 
 #define WIDE_PREFIX    SYMBOL_INTERNAL "wide_"
 #define WIDE_PARTS_MAX 2048u
-#define WIDE_PART      32768u                       /* numbers */
-#define WIDE_ONE_PART  65536u                       /* so many numbers are one part */
-#define WIDE_THREADS   512u                         /* of a block */
-#define WIDE_BYTES     (16u + WIDE_PARTS_MAX * 16u) /* a counter, and a value per part */
+#define WIDE_PART      32768u /* numbers */
+#define WIDE_ONE_PART  65536u /* so many numbers are one part */
+#define WIDE_THREADS   512u   /* of a block */
+#define WIDE_TILE_THREADS                                                                          \
+        256u /* of a block of scan or sort: PARTS_THREADS of client/lib/jobs/parts.h */
+#define WIDE_BYTES (16u + WIDE_PARTS_MAX * 16u) /* a counter, and a value per part */
 
 /** wide_parts() - how many parts @n numbers have. Pure. */
 unsigned wide_parts(uint64_t n);
@@ -35,5 +37,12 @@ void wide_find(Image *image);
  * Return: whether it is wide now.
  */
 bool wide_apply(ProgramLaunch *launch, const Context *context, CUdeviceptr *memory);
+/**
+ * wide_apply_host() - make a checked launch of scan's and sort's kernels faster with the CPU driver
+ *
+ * Their result is the same for every block (kernels/lanes.cuh). Blocks of as many threads as libgpuq asks for, which
+ * are best on a GPU, become blocks of one thread. Others stay.
+ */
+void wide_apply_host(ProgramLaunch *launch, const Context *context);
 
 #endif

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products and Fourier transforms as operations of a job, on data in device memory, beside CuPy's and PyTorch's.
+"""Matrix products, Fourier transforms, scans, sorts and random numbers as operations of a job, on data in device memory, beside
+CuPy's and PyTorch's.
 
-    python3 tests/bench/library_ops.py --prefix build/stage [--device gpu] [--sizes 256,1024,4096] [--types f32,tf32,f16,fft]
+    python3 tests/bench/library_ops.py --prefix build/stage [--device gpu] [--sizes 256,1024,4096] [--types f32,tf32,f16,fft,scan,sort,pairs,uniform,normal]
                                        [--ways gpuq,gpuq-kernels,CuPy,PyTorch]
 
 Prints a table: of one product at a time, until its end is known, the median; of many in flight, the time of each and its
 TFLOP/s; of the first one, which also loads the library, the time, and the device memory that the worker then has more. fft are
-transforms of n complex64 numbers, so many that all have 4 Mi numbers. gpuq-kernels is gpuq with `libraries = none`. CuPy and
+transforms of n complex64 numbers, so many that all have 4 Mi numbers. scan, sort, pairs (a sort that moves an int64 with each
+key), uniform and normal are of n^2 float32 numbers, and have 10^9 numbers/s instead of TFLOP/s. gpuq-kernels is gpuq with `libraries = none`. CuPy and
 PyTorch are measured where they can be imported. Each way runs in a process of its own, with the same numbers, and is compared with numpy in a few rows.
 """
 
@@ -25,6 +27,7 @@ import time
 from reductions import IN_FLIGHT, PACKAGE, time_calls, words
 
 FFT_NUMBERS = 1 << 22
+SERIES = {"scan", "sort", "pairs", "uniform", "normal"}  # of n^2 numbers
 TYPES = {"f16": "float16", "f32": "float32", "tf32": "float32", "f64": "float64"}
 TOLERANCES = {"f16": 2e-3, "f32": 1e-6, "tf32": 2e-3, "f64": 1e-14}  # times the number of products that are summed
 
@@ -35,7 +38,10 @@ TOLERANCES = {"f16": 2e-3, "f32": 1e-6, "tf32": 2e-3, "f64": 1e-14}  # times the
 class OfGpuq:
     def __init__(self, kind, a, b):
         import gpuq
-        self.gpuq = gpuq
+        self.gpuq, self.jobs = gpuq, []
+        if kind in SERIES:
+            self._begin_series(gpuq, kind, gpuq.to_device(a))
+            return
         if kind == "fft":
             a = gpuq.to_device(a)
             self.out = gpuq.device_array(a.shape, a.dtype)
@@ -45,6 +51,19 @@ class OfGpuq:
         self.out = gpuq.device_array((a.shape[0], b.shape[1]), a.dtype)
         self.prepared, self.jobs = gpuq.job().matmul(a, b, self.out, tf32=kind == "tf32").prepare(), []
         self.result = self.out.get
+
+    def _begin_series(self, gpuq, kind, a):
+        self.out, job = gpuq.device_array(a.shape, a.dtype), gpuq.job()
+        if kind == "scan":
+            job.scan(a, self.out)
+        elif kind == "sort":
+            job.sort(a, self.out)
+        elif kind == "pairs":
+            index, moved = gpuq.to_device(index_of(a)), gpuq.device_array(a.shape, "int64")
+            job.sort(a, self.out, index, moved)
+        else:
+            job.random(self.out, kind, seed=1)
+        self.prepared, self.result = job.prepare(), self.out.get
 
     def memory(self):
         return sum(worker.memory for worker in self.gpuq.status().workers)
@@ -64,6 +83,13 @@ class OfCuPy:
             os.environ["CUPY_TF32"] = "1"
         import cupy
         self.end = cupy.cuda.get_current_stream().synchronize
+        if kind in SERIES:
+            a = cupy.asarray(a)
+            call = {"scan": lambda: cupy.cumsum(a), "sort": lambda: cupy.sort(a), "pairs": lambda: a[cupy.argsort(a)],
+                    "uniform": lambda: cupy.random.random(a.size, dtype="f4"),
+                    "normal": lambda: cupy.random.standard_normal(a.size, dtype="f4")}[kind]
+            self.begin, self.result = lambda: setattr(self, "out", call()), lambda: self.out.get()
+            return
         if kind == "fft":
             a = cupy.asarray(a)
             self.begin, self.result = lambda: setattr(self, "out", cupy.fft.fft(a)), lambda: self.out.get()
@@ -78,6 +104,12 @@ class OfPyTorch:
         import torch
         torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
         self.end, self.result = torch.cuda.synchronize, lambda: self.out.cpu().numpy()
+        if kind in SERIES:
+            a = torch.from_numpy(a).cuda()
+            call = {"scan": lambda: torch.cumsum(a, 0), "sort": lambda: torch.sort(a)[0], "pairs": lambda: torch.sort(a)[0],
+                    "uniform": lambda: torch.rand(len(a), device="cuda"), "normal": lambda: torch.randn(len(a), device="cuda")}[kind]
+            self.begin = lambda: setattr(self, "out", call())
+            return
         if kind == "fft":
             a = torch.from_numpy(a).cuda()
             self.out = torch.empty_like(a)
@@ -91,8 +123,21 @@ class OfPyTorch:
 WAYS = {"gpuq": OfGpuq, "gpuq-kernels": OfGpuq, "CuPy": OfCuPy, "PyTorch": OfPyTorch}
 
 
+def index_of(a):
+    import numpy
+    return numpy.arange(a.size)
+
+
 def check(kind, a, b, c):
     import numpy
+    if kind == "scan":
+        numpy.testing.assert_allclose(c, numpy.cumsum(a, dtype=numpy.float64), rtol=1e-4, atol=0)
+    elif kind in ("sort", "pairs"):
+        assert numpy.array_equal(c, numpy.sort(a))
+    elif kind in SERIES:
+        assert len(c) == len(a) and abs(c.mean() - 0.5 * (kind == "uniform")) < 5 / len(c)**0.5
+    if kind in SERIES:
+        return
     if kind == "fft":
         numpy.testing.assert_allclose(c[-1], numpy.fft.fft(a[-1]), rtol=0, atol=1e-5 * a.shape[1])
         return
@@ -104,7 +149,9 @@ def check(kind, a, b, c):
 def measure(way, kind, n, seconds):
     import numpy
     random = numpy.random.default_rng(1)
-    if kind == "fft":
+    if kind in SERIES:
+        a, b = random.uniform(0, 1, n * n).astype(numpy.float32), None
+    elif kind == "fft":
         a, b = random.uniform(-1, 1, (max(1, FFT_NUMBERS // n), 2 * n)).astype(numpy.float32).view(numpy.complex64), None
     else:
         a, b = (random.uniform(-1, 1, (n, n)).astype(TYPES[kind]) for _ in range(2))
@@ -146,7 +193,7 @@ def print_row(kind, n, way, row):
         print(f"| {kind} | {n:,} | {way} | – | – | – | – | {row['reason']} |", flush=True)
         return
     flops = 5 * n * math.log2(n) * max(1, FFT_NUMBERS // n) if kind == "fft" else 2 * n**3
-    speed = flops / row["each_us"] / 1e6
+    speed = n * n / row["each_us"] / 1e3 if kind in SERIES else flops / row["each_us"] / 1e6
     more = "" if row["more_mib"] is None else f"{row['more_mib']:,.0f}"
     print(f"| {kind} | {n:,} | {way} | {row['p50_us']:,.1f} | {row['each_us']:,.1f} | {speed:,.1f} | {row['first_ms']:,.0f} | {more} |", flush=True)
 
@@ -184,7 +231,7 @@ def main():
     if arguments.measure:
         print(json.dumps(measure(arguments.measure, arguments.types[0], arguments.sizes[0], arguments.seconds)))
         return
-    print(f"| type | n | way | one at a time: p50, µs | {IN_FLIGHT} in flight: µs each | TFLOP/s | the first: ms | MiB more |\n|" + "---|" * 8)
+    print(f"| type | n | way | one at a time: p50, µs | {IN_FLIGHT} in flight: µs each | TFLOP/s, or 10^9 numbers/s | the first: ms | MiB more |\n|" + "---|" * 8)
     for way in arguments.ways:
         compare_on(way, arguments)
 

@@ -271,6 +271,7 @@ static const struct {
         {"many", scenario_many},
         {"checked", scenario_checked},
         {"library", scenario_library},
+        {"series", scenario_series},
         {"prepared", scenario_prepared},
         {"textures", scenario_textures},
         {"cancel", scenario_cancel},

@@ -52,6 +52,9 @@ void scenario_library(void);
 /* test-client-prepared.c */
 void scenario_prepared(void);
 
+/* test-client-series.c */
+void scenario_series(void);
+
 /* test-client-texture.c */
 void scenario_textures(void);
 

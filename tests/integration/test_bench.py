@@ -179,6 +179,16 @@ def test_the_table_of_matrix_products_has_each_type_and_way():
 
 
 @pytest.mark.skipif(place.SANITIZED, reason="the interpreter is not built with the sanitizers")
+def test_the_table_of_scans_sorts_and_random_numbers():
+    script, kinds = place.ROOT / "tests/bench/library_ops.py", ["scan", "sort", "pairs", "uniform", "normal"]
+    output = subprocess.run([sys.executable, script, "--prefix", place.STAGE, "--device", place.DEVICE, "--ways", "gpuq", "--sizes", "100",
+                             "--types", ",".join(kinds), "--seconds", "0.02"], capture_output=True, text=True, timeout=200, check=True).stdout
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]
+    assert [row[:3] for row in rows] == [[kind, "100", "gpuq"] for kind in kinds]
+    assert all(float(row[3].replace(",", "")) > 0 for row in rows)
+
+
+@pytest.mark.skipif(place.SANITIZED, reason="the interpreter is not built with the sanitizers")
 def test_the_table_of_the_fence_has_each_kernel_in_both_ways():
     script = place.ROOT / "tests/bench/fence.py"
     output = subprocess.run([sys.executable, script, "--prefix", place.STAGE, "--device", place.DEVICE, "--kernels", "add,histogram", "--size",

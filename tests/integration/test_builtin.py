@@ -404,7 +404,7 @@ def test_the_builtin_module_is_one_for_all_sessions_and_may_be_loaded_twice(clie
 # ---- buffers that are too small: the raw client sends what libgpuq would refuse ----
 
 M, NN, K = 3, 5, 7  # different, so that no length can stand for another
-LENGTHS = {"n": NN, "m": M, "k": K}
+LENGTHS = {"n": NN, "m": M, "k": K, "parts": 2, "columns": 2, "words": 2}
 
 
 def described(kernel):
@@ -426,12 +426,12 @@ def launch_of(client, module, kernel, arena, short=None):
             continue
         n_bytes = n * int(dtype[1:]) // 8
         args.append({"in": In, "out": Out, "inout": InOut}[first](arena.slice(at, n_bytes - (i == short))))
-        at += 1024
+        at += -(-n_bytes // 1024) * 1024
     return Job().launch(module, kernel.name, args, 1, 32)
 
 
 def test_every_buffer_of_every_kernel_may_be_as_small_as_it_says_and_no_smaller(client):
-    module, arena = client.builtin(), client.arena(4096)
+    module, arena = client.builtin(), client.arena(16384)
     for kernel in module.kernels:
         client.run_well(launch_of(client, module, kernel, arena))
         for i, (_, dtype, n) in enumerate(described(kernel)):

@@ -146,7 +146,12 @@ int build_append(gpuq_job *job, const Gpuq__V1__Operation *operation) {
 }
 
 BuildMark build_mark(const gpuq_job *job) {
-        return (BuildMark){.n_buffers = job->n_buffers, .n_kernels = job->n_kernels};
+        return (BuildMark){
+                .n_buffers = job->n_buffers,
+                .n_kernels = job->n_kernels,
+                .n_settled = job->n_settled,
+                .n_operations = job->n_operations,
+        };
 }
 
 static void build_undo(gpuq_job *job, BuildMark mark) {
@@ -156,6 +161,8 @@ static void build_undo(gpuq_job *job, BuildMark mark) {
                 free(job->kernels[--job->n_kernels].owned);
                 module_unref(job->kernels[job->n_kernels].module);
         }
+        job->n_settled = mark.n_settled;
+        job->n_operations = mark.n_operations;
 }
 
 int build_leave(gpuq_job *job, BuildMark mark, int r) {

@@ -13,15 +13,17 @@
 /**
  * BuildMark - a position to roll back to
  *
- * If an operation cannot be appended, the buffers and kernels that it added are removed again. A
+ * If operations cannot be appended, they and the buffers and kernels that they added are removed again. A
  * buffer of an earlier operation may stay INOUT because of it, which costs only a copy.
  */
 typedef struct BuildMark {
         size_t n_buffers;
         size_t n_kernels;
+        size_t n_settled;
+        size_t n_operations; /* bytes */
 } BuildMark;
 
-/** build_mark() - before an operation. */
+/** build_mark() - before one or more operations. */
 BuildMark build_mark(const gpuq_job *job);
 /** build_leave() - go back to @mark if @r is an error, and give the lock back. Return: @r. */
 int build_leave(gpuq_job *job, BuildMark mark, int r);
@@ -39,6 +41,13 @@ int build_kernel(gpuq_job *job, gpuq_module *module, const char *name, bool owne
                  uint32_t *ret_index);
 /** build_append() - pack an operation. Return: 0, or a GPUQ_E_. */
 int build_append(gpuq_job *job, const Gpuq__V1__Operation *operation);
+/**
+ * build_launch() - append a launch: gpuq_job_launch() with the lock held
+ *
+ * Return: 0, or a GPUQ_E_.
+ */
+int build_launch(gpuq_job *job, gpuq_module *module, const char *name, const gpuq_config *config,
+                 const gpuq_arg *args, size_t n_args);
 /** build_begin() - reserve memory for an operation of at most this many bytes. Return: 0, or a
  * GPUQ_E_. */
 int build_begin(gpuq_job *job, size_t n_bytes, uint8_t **ret_p);

@@ -300,8 +300,8 @@ static int launch_pack(gpuq_job *job, uint32_t kernel, const gpuq_config *config
         return 0;
 }
 
-static int launch_append(gpuq_job *job, gpuq_module *module, const char *name,
-                         const gpuq_config *config, const gpuq_arg *args, size_t n_args) {
+int build_launch(gpuq_job *job, gpuq_module *module, const char *name, const gpuq_config *config,
+                 const gpuq_arg *args, size_t n_args) {
         const Gpuq__V1__KernelInfo *kernel;
         const Need *needs;
         uint32_t index;
@@ -340,5 +340,5 @@ int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *kernel,
                 return r;
 
         mark = build_mark(job);
-        return build_leave(job, mark, launch_append(job, module, kernel, config, args, n_args));
+        return build_leave(job, mark, build_launch(job, module, kernel, config, args, n_args));
 }

@@ -9,22 +9,9 @@
 
 #include <string.h>
 
-#include "build.h"
+#include "compose.h"
 #include "error.h"
 #include "util/fft.h"
-
-/* Loading the module gives up the lock, so another thread may have submitted the job meanwhile. */
-static int library_enter(gpuq_job *job, gpuq_module **ret_builtin) {
-        int r;
-
-        r = job_enter_building(job);
-        if (r < 0)
-                return r;
-        r = module_find_builtin(job->client, ret_builtin);
-        if (r == 0 && job->state != GPUQ_BUILDING)
-                r = error_set(GPUQ_E_INVALID, "the job was already submitted");
-        return r < 0 ? client_leave(job->client, r) : 0;
-}
 
 /* ---- matrix products ---------------------------------------------------------------- */
 
@@ -124,7 +111,7 @@ int gpuq_job_gemm(gpuq_job *job, const gpuq_gemm *gemm) {
         BuildMark mark;
         int r;
 
-        r = library_enter(job, &builtin);
+        r = compose_enter(job, &builtin);
         if (r < 0)
                 return r;
 
@@ -197,7 +184,7 @@ int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft) {
         BuildMark mark;
         int r;
 
-        r = library_enter(job, &builtin);
+        r = compose_enter(job, &builtin);
         if (r < 0)
                 return r;
 

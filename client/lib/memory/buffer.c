@@ -46,8 +46,8 @@ static int buffer_new(gpuq_client *client, Arena *arena, uint64_t offset, uint64
         return 0;
 }
 
-static int buffer_take(gpuq_client *client, size_t size, int device, bool clear,
-                       gpuq_buffer **ret_buffer) {
+int buffer_take(gpuq_client *client, size_t size, int device, bool clear,
+                gpuq_buffer **ret_buffer) {
         gpuq_buffer *buffer;
         Extent *extent;
         Arena *arena;

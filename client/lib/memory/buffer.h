@@ -28,6 +28,14 @@ typedef struct BufferUse {
         gpuq_direction direction;
 } BufferUse;
 
+/**
+ * buffer_take() - a new buffer
+ * @device: index, ARENA_HOST or ARENA_ANY
+ * @clear:  as for place_take(), which gives up the lock, too
+ *
+ * Return: 0, or a GPUQ_E_.
+ */
+int buffer_take(gpuq_client *client, size_t size, int device, bool clear, gpuq_buffer **ret_buffer);
 /** buffer_ref() - Return: @buffer. */
 gpuq_buffer *buffer_ref(gpuq_buffer *buffer);
 /** buffer_unref() - with the lock, and a reference to the client beside the buffer's own. */

@@ -140,10 +140,34 @@ static void without_known_lengths_there_are_none(void **state) {
         image_unload(image);
 }
 
+/* The block of a launch with so many threads, in one dimension. */
+static unsigned host_block(Image *image, const char *name, unsigned n_threads) {
+        ProgramLaunch launch = {.grid = {1, 1, 1}, .block = {n_threads, 1, 1}};
+
+        for (size_t i = 0; i < image->n_functions; ++i)
+                if (strcmp(image->functions[i].name, name) == 0)
+                        launch.function = &image->functions[i];
+        assert_non_null(launch.function);
+        wide_apply_host(&launch, context);
+        return launch.block[0];
+}
+
+static void the_host_runs_tiles_in_blocks_of_one_thread(void **state) {
+        Image *image = load();
+
+        assert_int_equal(host_block(image, "scan_parts_u32", WIDE_TILE_THREADS), 1);
+        assert_int_equal(host_block(image, "scan_f64", WIDE_TILE_THREADS), 1);
+        assert_int_equal(host_block(image, "sort_move_u64", WIDE_TILE_THREADS), 1);
+        assert_int_equal(host_block(image, "sort_move_u64", 33), 33);
+        assert_int_equal(host_block(image, "scale_f64", WIDE_TILE_THREADS), WIDE_TILE_THREADS);
+        image_unload(image);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(each_reduction_and_nothing_else_has_a_wide_form),
                 cmocka_unit_test(without_known_lengths_there_are_none),
+                cmocka_unit_test(the_host_runs_tiles_in_blocks_of_one_thread),
         };
         const char *path = getenv("GPUQ_TEST_DRIVER"), *problem = "GPUQ_TEST_DRIVER names none";
 

@@ -37,6 +37,7 @@ _HOME = {
                "VariablesLostError"),
     "executor": ("Executor",),
     "linalg": ("fft", "ifft", "matmul"),
+    "series": ("random", "scan", "sort"),
     "jobs": ("Job", "job", "submit_many"),
     "prepared": ("Prepared",),
     "kernel": ("Kernel",),
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from .jobs import Job, job, submit_many
     from .linalg import fft, ifft, matmul
     from .prepared import Prepared
+    from .series import random, scan, sort
     from .kernel import Kernel
     from .cuda_style import ObjectCode, Program, ProgramOptions, launch
     from .modules import Module, Variable, builtin, module

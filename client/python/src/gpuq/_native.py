@@ -193,6 +193,20 @@ class Fft(ctypes.Structure):
                 ("from_", c_void_p), ("to", c_void_p), ("from_offset", c_size_t), ("to_offset", c_size_t)]
 
 
+class Scan(ctypes.Structure):
+    _fields_ = [("type", c_int), ("exclusive", c_bool), ("n", c_uint64), ("from_", c_void_p), ("to", c_void_p)]
+
+
+class Sort(ctypes.Structure):
+    _fields_ = [("type", c_int), ("descending", c_bool), ("n", c_uint64), ("keys", c_void_p), ("to", c_void_p), ("value_bytes", c_uint),
+                ("values", c_void_p), ("values_to", c_void_p)]
+
+
+class Random(ctypes.Structure):
+    _fields_ = [("distribution", c_int), ("type", c_int), ("n", c_uint64), ("seed", c_uint64), ("stream", c_uint64), ("offset", c_uint64),
+                ("to", c_void_p)]
+
+
 JobFunc = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 
 # Calls that may wait for the daemon or run a callback: without the interpreter lock.
@@ -209,6 +223,9 @@ _WAITING = {
     "module_builtin": (c_int, c_void_p, POINTER(c_void_p)),
     "job_gemm": (c_int, c_void_p, POINTER(Gemm)),
     "job_fft": (c_int, c_void_p, POINTER(Fft)),
+    "job_random": (c_int, c_void_p, POINTER(Random)),
+    "job_scan": (c_int, c_void_p, POINTER(Scan)),
+    "job_sort": (c_int, c_void_p, POINTER(Sort)),
     "submit": (c_int, c_void_p),
     "submit_many": (c_int, c_void_p, c_size_t),
     "prepare": (c_int, c_void_p, POINTER(c_void_p)),

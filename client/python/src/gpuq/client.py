@@ -243,6 +243,21 @@ class Client:
         from .jobs import Job
         return Job(self, **options)
 
+    def scan(self, x, out=None, **options):
+        """As `gpuq.scan`."""
+        from .series import scan
+        return scan(x, out, client=self, **options)
+
+    def sort(self, keys, values=None, **options):
+        """As `gpuq.sort`."""
+        from .series import sort
+        return sort(keys, values, client=self, **options)
+
+    def random(self, shape, dtype="float32", **options):
+        """As `gpuq.random`."""
+        from .series import random
+        return random(shape, dtype, client=self, **options)
+
     def matmul(self, a, b, out=None, **options):
         """As `gpuq.matmul`."""
         from .linalg import matmul

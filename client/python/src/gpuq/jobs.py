@@ -230,6 +230,21 @@ class Job:
         from . import linalg
         return linalg.append_fft(self, a, out, ndim, inverse, scale)
 
+    def scan(self, x, out, *, exclusive: bool = False) -> "Job":
+        """Append prefix sums of all elements of `x`. `out` may be `x`. See `gpuq.scan`."""
+        from . import series
+        return series.append_scan(self, x, out, exclusive)
+
+    def sort(self, keys, out, values=None, values_out=None, *, descending: bool = False) -> "Job":
+        """Append a sort of all elements of `keys`. `out` may be `keys`, and `values_out` may be `values`. See `gpuq.sort`."""
+        from . import series
+        return series.append_sort(self, keys, out, values, values_out, descending)
+
+    def random(self, out, distribution: str | None = None, *, seed: int = 0, stream: int = 0, offset: int = 0) -> "Job":
+        """Append random numbers for all elements of `out`. See `gpuq.random`."""
+        from . import series
+        return series.append_random(self, out, distribution, seed, stream, offset)
+
     def read_variable(self, variable, to, offset: int = 0) -> "Job":
         """Append a copy from a module's variable to an array. It starts `offset` bytes into the variable."""
         self._building()

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * @kernel scan
+ * @types  u32 u64 f32 f64
+ * @text   y[i] = sum of x[j] for j <= i, or j < i if exclusive is not 0; f32 accumulated in f64; y may be x
+ * @args   in:x:real:n in:sums:u64:parts out:y:real:n u64:n u64:parts u64:exclusive
+ * @launch any grid, any block; parts and sums are those of scan_parts, one block of 256 threads a part; or parts 0, any sums, grid 1
+ */
+#include "lanes.cuh"
+
+/* Lanes that work on neighbours do not meet in a bank of shared memory. */
+static __device__ __forceinline__ unsigned scan_place(unsigned i) {
+        return i + i / TILE_ITEMS;
+}
+
+/* The sum of the parts before this one. */
+template <class Sum>
+static __device__ __forceinline__ Sum scan_parts_before(const Sum *sums, u64 part,
+                                                        LaneSums<Sum> &joined) {
+        Sum total;
+
+        for (EACH_IN_BLOCK(lane, TILE_LANES)) {
+                Sum sum = 0;
+
+                for (u64 i = lane; i < part; i += TILE_LANES)
+                        sum += sums[i];
+                joined.lanes[lane] = sum;
+        }
+        lanes_join(joined);
+        total = lanes_before(joined, TILE_LANES, (Sum)0);
+        __syncthreads();
+        return total;
+}
+
+/* From what each lane has before it, the sums of its items. */
+template <class T, class Sum>
+static __device__ __forceinline__ void scan_lanes(T *items, const LaneSums<Sum> &joined, Sum before,
+                                                  bool exclusive) {
+        for (EACH_IN_BLOCK(lane, TILE_LANES)) {
+                Sum sum = lanes_before(joined, lane, before);
+
+#pragma unroll
+                for (unsigned i = 0; i < TILE_ITEMS; ++i) {
+                        T *item = &items[scan_place(lane * TILE_ITEMS) + i];
+                        Sum next = sum + *item;
+
+                        *item = (T)(exclusive ? sum : next);
+                        sum = next;
+                }
+        }
+}
+
+/* At most a tile. Return: the sum of all before and in it. */
+template <class T, class Sum>
+static __device__ __forceinline__ Sum scan_tile(const T *x, T *y, unsigned n, Sum before,
+                                                bool exclusive, LaneSums<Sum> &joined) {
+        __shared__ T items[TILE + TILE / TILE_ITEMS];
+        Sum after;
+
+#pragma unroll 4
+        for (EACH_IN_BLOCK(i, TILE))
+                items[scan_place(i)] = i < n ? x[i] : (T)0;
+        __syncthreads();
+        for (EACH_IN_BLOCK(lane, TILE_LANES)) {
+                Sum sum = 0;
+
+#pragma unroll
+                for (unsigned i = 0; i < TILE_ITEMS; ++i)
+                        sum += items[scan_place(lane * TILE_ITEMS) + i];
+                joined.lanes[lane] = sum;
+        }
+        lanes_join(joined);
+        scan_lanes(items, joined, before, exclusive);
+        after = lanes_before(joined, TILE_LANES, before);
+        __syncthreads();
+#pragma unroll 4
+        for (EACH_IN_BLOCK(i, n))
+                y[i] = items[scan_place(i)];
+        __syncthreads();
+        return after;
+}
+
+template <class T, class Sum>
+static __device__ __forceinline__ void scan(const T *x, const Sum *sums, T *y, u64 n, u64 parts,
+                                            bool exclusive) {
+        __shared__ LaneSums<Sum> joined;
+        u64 length = tile_part_length(n, parts), blocks = parts ? block_count() : 1;
+
+        if (block_number() >= blocks)
+                return;
+        for (u64 part = block_number(); part * length < n; part += blocks) {
+                u64 begin = part * length, end = n - begin < length ? n : begin + length;
+                Sum sum = parts ? scan_parts_before(sums, part, joined) : (Sum)0;
+
+                for (u64 i = begin; i < end; i += TILE)
+                        sum = scan_tile(x + i, y + i, (unsigned)(end - i < TILE ? end - i : TILE),
+                                        sum, exclusive, joined);
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        scan_u32(const unsigned *x, const u64 *sums, unsigned *y, u64 n, u64 parts, u64 exclusive) {
+        scan<unsigned, u64>(x, sums, y, n, parts, exclusive != 0);
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        scan_u64(const u64 *x, const u64 *sums, u64 *y, u64 n, u64 parts, u64 exclusive) {
+        scan<u64, u64>(x, sums, y, n, parts, exclusive != 0);
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        scan_f32(const float *x, const double *sums, float *y, u64 n, u64 parts, u64 exclusive) {
+        scan<float, double>(x, sums, y, n, parts, exclusive != 0);
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        scan_f64(const double *x, const double *sums, double *y, u64 n, u64 parts, u64 exclusive) {
+        scan<double, double>(x, sums, y, n, parts, exclusive != 0);
+}

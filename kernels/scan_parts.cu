@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * @kernel scan_parts
+ * @types  u32 u64 f32 f64
+ * @text   sums[i] = sum of part i of x, if n numbers are cut into so many parts: the first step of scan
+ * @args   in:x:real:n out:sums:u64:parts u64:n u64:parts
+ * @launch any grid, any block; one block of 256 threads a part is fastest
+ */
+#include "lanes.cuh"
+
+template <class T, class Sum>
+static __device__ __forceinline__ void scan_parts(const T *x, Sum *sums, u64 n, u64 parts) {
+        __shared__ LaneSums<Sum> joined;
+        u64 length = tile_part_length(n, parts);
+
+        for (u64 part = block_number(); part < parts; part += block_count()) {
+                u64 begin = part * length < n ? part * length : n; /* the last parts may be empty */
+                u64 end = n - begin < length ? n : begin + length;
+
+                for (EACH_IN_BLOCK(lane, TILE_LANES)) {
+                        Sum sum = 0;
+
+#pragma unroll 8
+                        for (u64 i = begin + lane; i < end; i += TILE_LANES)
+                                sum += x[i];
+                        joined.lanes[lane] = sum;
+                }
+                lanes_join(joined);
+                if (thread_number() == 0)
+                        sums[part] = lanes_before(joined, TILE_LANES, (Sum)0);
+                __syncthreads();
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        scan_parts_u32(const unsigned *x, u64 *sums, u64 n, u64 parts) {
+        scan_parts<unsigned, u64>(x, sums, n, parts);
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        scan_parts_u64(const u64 *x, u64 *sums, u64 n, u64 parts) {
+        scan_parts<u64, u64>(x, sums, n, parts);
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        scan_parts_f32(const float *x, double *sums, u64 n, u64 parts) {
+        scan_parts<float, double>(x, sums, n, parts);
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+        scan_parts_f64(const double *x, double *sums, u64 n, u64 parts) {
+        scan_parts<double, double>(x, sums, n, parts);
+}

@@ -201,12 +201,6 @@ static void add_parameters(FenceText *fence) {
 
 /* ---- calls ------------------------------------------------------------------------------------------ */
 
-static bool opcode_is(const PtxInstruction *in, const char *name) {
-        size_t n = strlen(name);
-
-        return ptx_token_starts(in->opcode, name) && (in->opcode.n == n || in->opcode.s[n] == '.');
-}
-
 static const PtxOperand *target_of(const PtxInstruction *in) {
         size_t i = in->n_operands > 1 && in->operands[0].kind == PTX_LIST ? 1 : 0;
 
@@ -306,7 +300,7 @@ static bool is_in_operands(const PtxModule *module, uint32_t index) {
                 for (size_t k = 0; k < module->functions[i].n_instructions; k++) {
                         const PtxInstruction *in = &module->functions[i].instructions[k];
 
-                        for (size_t n = 0; n < in->n_operands && !opcode_is(in, "call"); n++)
+                        for (size_t n = 0; n < in->n_operands && !ptx_opcode_is(in, "call"); n++)
                                 if (in->operands[n].kind == PTX_FUNCTION &&
                                     in->operands[n].index == index)
                                         return true;
@@ -384,22 +378,24 @@ static void fence_branch(FenceText *fence, const PtxFunction *function, const Pt
 
 static void fence_instruction(FenceText *fence, const PtxFunction *function,
                               const PtxInstruction *in) {
-        if (opcode_is(in, "call"))
+        if (ptx_opcode_is(in, "call"))
                 fence_call(fence, in);
-        else if (opcode_is(in, "brx"))
+        else if (ptx_opcode_is(in, "brx"))
                 fence_branch(fence, function, in);
-        else if (opcode_is(in, "ret") || opcode_is(in, "exit"))
+        else if (ptx_opcode_is(in, "ret") || ptx_opcode_is(in, "exit"))
                 tell(fence, in->begin);
         else
                 fence_access(fence, function, in);
 }
 
 static bool needs_fence(FenceText *fence, const PtxFunction *function) {
+        CheckAccess accesses[CHECK_ACCESSES_MAX];
+
         for (size_t i = 0; i < function->n_instructions; i++) {
                 const PtxInstruction *in = &function->instructions[i];
 
-                if (opcode_is(in, "call") || opcode_is(in, "brx") ||
-                    fence_is_access(fence, function, in))
+                if (ptx_opcode_is(in, "call") || ptx_opcode_is(in, "brx") ||
+                    fence_find_accesses(fence, function, in, accesses) > 0)
                         return true;
         }
         return false;
@@ -409,7 +405,8 @@ static bool needs_fence(FenceText *fence, const PtxFunction *function) {
 static void begin_function(FenceText *fence, const PtxFunction *function) {
         FILE *out = fence_edit(fence, function->body, 0);
 
-        fputs("\n\t.reg .pred %gpuq_fence_p, %gpuq_fence_q, %gpuq_fence_g, %gpuq_fence_ok;\n"
+        fputs("\n\t.reg .pred %gpuq_fence_p, %gpuq_fence_q, %gpuq_fence_g, %gpuq_fence_h, "
+              "%gpuq_fence_ok;\n"
               "\t.reg .b64 %gpuq_fence_a, %gpuq_fence_t, %gpuq_fence_s, %gpuq_fence_f, "
               "%gpuq_fence_b0, %gpuq_fence_b1, %gpuq_fence_n0, %gpuq_fence_n1;\n"
               "\t.reg .b32 %gpuq_fence_x, %gpuq_fence_y, %gpuq_fence_w;\n",
@@ -424,6 +421,7 @@ static void fence_function(FenceText *fence, const PtxFunction *function) {
                 return;
         fence->is_entry = function->is_entry;
         begin_function(fence, function);
+        fence_find_spans(fence, function);
         for (size_t i = 0; i < function->n_instructions && !fence->r; i++)
                 fence_instruction(fence, function, &function->instructions[i]);
         tell(fence, function->end);
@@ -475,8 +473,8 @@ static bool is_of_grid_words(const PtxOperand *operand) {
 
 /* The thread's stack is where the assembler may keep the fence's bounds. */
 static bool moves_stack(const PtxInstruction *in) {
-        return opcode_is(in, "alloca") || opcode_is(in, "stacksave") ||
-               opcode_is(in, "stackrestore");
+        return ptx_opcode_is(in, "alloca") || ptx_opcode_is(in, "stacksave") ||
+               ptx_opcode_is(in, "stackrestore");
 }
 
 static void look_at_instruction(FenceText *fence, const PtxInstruction *in) {
@@ -578,9 +576,13 @@ static int write_edited(FenceText *fence, void (*edit)(FenceText *fence), FILE *
 static void forget_edits(FenceText *fence) {
         free(fence->edits);
         free(fence->parts);
+        free(fence->spans);
+        free(fence->span_of);
         fence->edits = NULL;
         fence->parts = NULL;
-        fence->n_edits = fence->n_parts = 0;
+        fence->spans = NULL;
+        fence->span_of = NULL;
+        fence->n_edits = fence->n_parts = fence->n_spans = 0;
 }
 
 static int rewrite_into(FenceText *fence, Fenced *fenced) {

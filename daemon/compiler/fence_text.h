@@ -21,6 +21,16 @@ typedef struct FenceEdit {
         size_t begin; /* of its words in the stream */
 } FenceEdit;
 
+/* Accesses that are compared together, in bytes from what the first one's register has then. */
+typedef struct FenceSpan {
+        int64_t begin, last,
+                end; /* where the lowest and the highest access begin, and where all have ended */
+        CheckKind kind; /* not CHECK_LOAD if one of them writes */
+        size_t first;   /* instruction */
+        bool begins_run,
+                ends_run; /* it is the first, or the last, with a predicate that several spans share */
+} FenceSpan;
+
 typedef struct FenceText {
         const PtxModule *module;
         PtxToken text;
@@ -29,6 +39,9 @@ typedef struct FenceText {
         size_t n_edits;
         PtxToken *parts; /* of the text, to be written with their edits, one after the other */
         size_t n_parts;
+        FenceSpan *spans; /* of the function */
+        size_t n_spans;
+        uint32_t *span_of;   /* of each of its instructions: its span's number and 1, or 0 */
         bool is_second;      /* only the first range counts (FENCE_SUFFIX) */
         bool has_variables;  /* accesses may be of the module's own variables, or of those words: */
         bool has_grid_words; /* its instructions read where the words of a cooperative launch are */
@@ -49,9 +62,12 @@ void fence_check_letters(FenceText *fence);
 /** fence_check_names() - refuse names that an assembler may find in another place than the reader. */
 void fence_check_names(FenceText *fence);
 
-/** fence_is_access() - whether fence_access() compares an address. */
-bool fence_is_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
-/** fence_access() - put an instruction that accesses memory within the fence. */
+/** fence_find_accesses() - those that are compared: those of shared memory are not. Return: how many. */
+size_t fence_find_accesses(FenceText *fence, const PtxFunction *function, const PtxInstruction *in,
+                           CheckAccess accesses[CHECK_ACCESSES_MAX]);
+/** fence_find_spans() - of a function: set spans and span_of, which are free()d. */
+void fence_find_spans(FenceText *fence, const PtxFunction *function);
+/** fence_access() - put an instruction that accesses memory within the fence, after fence_find_spans(). */
 void fence_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
 /**
  * fence_print_word() - in an entry, read a word of its fence anew: "b0", say

@@ -209,6 +209,8 @@ unsigned ptx_type_size(PtxType type);
 /** ptx_type_is_signed() - s8 to s64; ptx_type_is_float(): f16 to f64, also packed ones. */
 bool ptx_type_is_signed(PtxType type);
 bool ptx_type_is_float(PtxType type);
+/** ptx_opcode_is() - whether it is that instruction, with any types and modifiers. */
+bool ptx_opcode_is(const PtxInstruction *instruction, const char *name);
 /** ptx_variable_size() - in bytes, at most PTX_VARIABLE_MAX. */
 size_t ptx_variable_size(const PtxVariable *variable);
 

@@ -50,12 +50,13 @@ size_t fence_find_accesses(FenceText *fence, const PtxFunction *function, const 
         size_t n, n_kept = 0;
 
         if (is_texture(in)) {
-                fence_refuse(fence, "line %u: textures and surfaces cannot be fenced", in->line);
+                ptx_edits_refuse(&fence->edits, "line %u: textures and surfaces cannot be fenced",
+                                 in->line);
                 return 0;
         }
         if (check_accesses(fence->module, function, in, accesses, &n)) {
-                fence_refuse(fence, "line %u: what %.*s accesses cannot be fenced", in->line,
-                             (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&fence->edits, "line %u: what %.*s accesses cannot be fenced",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
                 return 0;
         }
         for (size_t i = 0; i < n; i++)
@@ -86,8 +87,8 @@ static void print_address(FenceText *fence, FILE *out, const PtxFunction *functi
                 fprintf(out, "\tmov.u64 " A ", 0x%llx;\n",
                         (unsigned long long)address->bits + (unsigned long long)address->offset);
         else
-                fence_refuse(fence, "line %u: the address of %.*s is not understood", in->line,
-                             (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&fence->edits, "line %u: the address of %.*s is not understood",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
 }
 
 /*
@@ -112,7 +113,7 @@ static void print_range(FILE *out, unsigned i, int64_t reach, bool is_more) {
 /* @is_more: of one range, and P is to stay false where it is */
 static void print_ranges(const FenceText *fence, FILE *out, int64_t reach, bool is_more) {
         fence_print_bounds(fence, out);
-        for (unsigned i = 0; i < (fence->is_second ? 1 : FENCE_RANGES); i++)
+        for (unsigned i = 0; i < (fence->is_one_range ? 1 : FENCE_RANGES); i++)
                 print_range(out, i, reach, is_more);
 }
 
@@ -129,7 +130,7 @@ static void print_windows(const FenceText *fence, FILE *out) {
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(windows); i++)
-                if (!windows[i].maker || ptx_token_has(fence->text, windows[i].maker))
+                if (!windows[i].maker || ptx_token_has(fence->edits.text, windows[i].maker))
                         fprintf(out,
                                 "\tisspacep.%s " Q ", " A ";\n\tor.pred " P ", " P ", " Q ";\n",
                                 windows[i].space);
@@ -150,7 +151,7 @@ static void print_variables(FILE *out, const CheckAccess *access) {
 static void print_compare(const FenceText *fence, FILE *out, const CheckAccess *access,
                           const FenceSpan *span) {
         bool is_more = span && !span->begins_run,
-             is_simple = fence->is_second && !fence->has_variables;
+             is_simple = fence->is_one_range && !fence->has_variables;
 
         if (is_more && !is_simple)
                 fprintf(out, "\tmov.pred " H ", " P ";\n");
@@ -185,14 +186,14 @@ static void print_zero(FenceText *fence, FILE *out, const PtxFunction *function,
         } else if (size == 2 || size == 4 || size == 8) {
                 fprintf(out, "\t@" Q " mov.b%u %.*s, 0;\n", 8 * size, (int)to->text.n, to->text.s);
         } else {
-                fence_refuse(fence, "line %u: the result of %.*s is not understood", in->line,
-                             (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&fence->edits, "line %u: the result of %.*s is not understood",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
         }
 }
 
 /* What an instruction loads, where it has not run though its own predicate let it. */
 static void print_zeros(FenceText *fence, const PtxFunction *function, const PtxInstruction *in) {
-        FILE *out = fence_edit(fence, fence_end_of(fence, in), 0);
+        FILE *out = ptx_edit(&fence->edits, ptx_edits_end_of(&fence->edits, in), 0);
 
         fprintf(out, "\n\tnot.pred " Q ", " P ";\n");
         if (in->is_guarded)
@@ -232,7 +233,7 @@ static void fence_by_predicate(FenceText *fence, const PtxFunction *function,
                                const PtxInstruction *in, const CheckAccess *access) {
         size_t i = (size_t)(in - function->instructions);
         const FenceSpan *span = fence->span_of[i] ? &fence->spans[fence->span_of[i] - 1] : NULL;
-        FILE *out = fence_edit(fence, in->begin, (size_t)(in->opcode.s - in->begin));
+        FILE *out = ptx_edit(&fence->edits, in->begin, (size_t)(in->opcode.s - in->begin));
 
         fputc('\n', out);
         if (span && span->first < i)
@@ -270,7 +271,7 @@ static void print_matrix(const FenceText *fence, FILE *out, const CheckAccess *a
         fprintf(out, "\tmov.b64 %%gpuq_fence_s, " A ";\n");
         print_matrix_end(out, &access->matrix);
         fence_print_bounds(fence, out);
-        for (unsigned i = 0; i < (fence->is_second ? 1 : FENCE_RANGES); i++)
+        for (unsigned i = 0; i < (fence->is_one_range ? 1 : FENCE_RANGES); i++)
                 fprintf(out,
                         "\tsub.s64 " T ", " A ", %%gpuq_fence_b%u;\n"
                         "\tsetp.lt.u64 " Q ", " T ", %%gpuq_fence_n%u;\n"
@@ -310,7 +311,7 @@ void fence_print_exit(const FenceText *fence, FILE *out, const char *predicate) 
 
 static void fence_by_exit(FenceText *fence, const PtxFunction *function, const PtxInstruction *in,
                           const CheckAccess *access) {
-        FILE *out = fence_edit(fence, in->begin, 0);
+        FILE *out = ptx_edit(&fence->edits, in->begin, 0);
 
         fputc('\n', out);
         print_address(fence, out, function, in, access->address);
@@ -342,8 +343,8 @@ void fence_access(FenceText *fence, const PtxFunction *function, const PtxInstru
         size_t n = fence_find_accesses(fence, function, in, accesses);
 
         if (n > 1)
-                fence_refuse(fence, "line %u: what %.*s accesses cannot be fenced", in->line,
-                             (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&fence->edits, "line %u: what %.*s accesses cannot be fenced",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
         else if (n == 1 && takes_predicate(in))
                 fence_by_predicate(fence, function, in, &accesses[0]);
         else if (n == 1)

@@ -156,7 +156,8 @@ static bool is_of_run(const PtxFunction *function, const PtxInstruction *in,
 /* Whether nothing stands between them. */
 static bool follows(const FenceText *fence, const PtxInstruction *before,
                     const PtxInstruction *in) {
-        PtxTokens tokens = {fence_end_of(fence, before), fence->text.s + fence->text.n};
+        PtxTokens tokens = {ptx_edits_end_of(&fence->edits, before),
+                            fence->edits.text.s + fence->edits.text.n};
 
         return ptx_tokens_next(&tokens).s == in->begin;
 }
@@ -199,7 +200,7 @@ static void begin_span(Finder *finder, size_t first, Open *open, Value base,
         int64_t at = access->address->offset;
 
         if (grow(&fence->spans, fence->n_spans, sizeof(*fence->spans)) < 0) {
-                fence->r = fence->r ?: -ENOMEM;
+                ptx_edits_fail_memory(&fence->edits);
                 return;
         }
         if (!begins_run)
@@ -260,7 +261,7 @@ static void note_instruction(Finder *finder, size_t i) {
         n = fence_find_accesses(finder->fence, finder->function, in, accesses);
         if (n == 1 && is_of_run(finder->function, in, &accesses[0]))
                 note_access(finder, i, &accesses[0]);
-        else if (!only_computes(in) && !is_load(in))
+        else if (in->n_operands == 0 || !(only_computes(in) || is_load(in)))
                 begin_block(finder);
         else if (n > 0) /* its comparison has the same predicate */
                 finder->n_open = 0;
@@ -276,7 +277,7 @@ void fence_find_spans(FenceText *fence, const PtxFunction *function) {
         fence->span_of = calloc(function->n_instructions + 1, sizeof(*fence->span_of));
         fence->n_spans = 0;
         if (!values || !fence->span_of)
-                fence->r = fence->r ?: -ENOMEM;
-        for (size_t i = 0; i < function->n_instructions && !fence->r; i++)
+                ptx_edits_fail_memory(&fence->edits);
+        for (size_t i = 0; i < function->n_instructions && !fence->edits.r; i++)
                 note_instruction(&finder, i);
 }

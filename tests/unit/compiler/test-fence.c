@@ -83,7 +83,7 @@ static void assert_assembles(const Fenced *fenced, const char *target) {
         unlink(path);
 }
 
-/* Not counting second entries, which stand behind all else. */
+/* Not counting entries for one range, which stand behind all else. */
 static size_t count(const char *text, const char *what) {
         const char *end = strstr(text, "k$gpuq_fence(");
         size_t n = 0;
@@ -115,15 +115,15 @@ static void a_load_outside_gives_zeros_and_a_store_nothing(void **state) {
         assert_assembles(&fenced, "sm_75");
 }
 
-static void a_second_entry_compares_with_one_range(void **state) {
+static void an_entry_for_one_range_compares_with_one(void **state) {
         _cleanup_(fenced_finish) Fenced fenced =
                 rewrite(HEAD ENTRY BEGIN
                         "st.global.f32 [%rd1], %f1;\nret;\n}\n.entry idle()\n{\nret;\n}\n");
-        const char *second = strstr(fenced.text, ".visible .entry k$gpuq_fence(");
+        const char *one_range = strstr(fenced.text, ".visible .entry k$gpuq_fence(");
 
-        assert_non_null(second);
-        assert_non_null(strstr(second, "\t@%gpuq_fence_p st.global.f32"));
-        assert_null(strstr(second, "%gpuq_fence_t, %gpuq_fence_n1"));
+        assert_non_null(one_range);
+        assert_non_null(strstr(one_range, "\t@%gpuq_fence_p st.global.f32"));
+        assert_null(strstr(one_range, "%gpuq_fence_t, %gpuq_fence_n1"));
         assert_null(strstr(fenced.text, "idle$gpuq_fence"));
         assert_assembles(&fenced, "sm_75");
 }
@@ -697,7 +697,7 @@ static void the_builtin_kernels_can_be_fenced(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_load_outside_gives_zeros_and_a_store_nothing),
-                cmocka_unit_test(a_second_entry_compares_with_one_range),
+                cmocka_unit_test(an_entry_for_one_range_compares_with_one),
                 cmocka_unit_test(the_predicate_of_an_instruction_stays_in_force),
                 cmocka_unit_test(own_memory_of_threads_and_blocks_costs_nothing),
                 cmocka_unit_test(a_generic_address_may_be_of_the_windows_of_the_thread),

@@ -22,11 +22,9 @@
 #include "compiler/ptx_edit.h"
 #include "util/grow.h"
 
-#define TEXT_MAX      (16u << 20)
 #define SITES_MAX     (1u << 17)
-#define VARIABLES_MAX 4096u /* of global and constant memory: each is compared with each access */
-#define SITE_TEXT_MAX 120   /* bytes of an instruction */
-#define ROUNDED_BYTES 1024  /* that a GPU may count to shared memory beside the block's */
+#define SITE_TEXT_MAX 120  /* bytes of an instruction */
+#define ROUNDED_BYTES 1024 /* that a GPU may count to shared memory beside the block's */
 
 /* What a function names. */
 typedef struct Names {
@@ -38,7 +36,7 @@ typedef struct Names {
 } Names;
 
 typedef struct Rewriter {
-        PtxModule *module;
+        const PtxModule *module; /* of the edits */
         PtxEdits edits;
         const char *source_name;
         FILE *out; /* of the edit */
@@ -448,40 +446,15 @@ static void write_function(Rewriter *rewriter, uint32_t index) {
 
 /* ---- the module ------------------------------------------------------------------------------ */
 
-static void check_variables(Rewriter *rewriter) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < rewriter->module->n_variables; i++) {
-                const PtxVariable *variable = &rewriter->module->variables[i];
-
-                if (variable->space != PTX_GLOBAL && variable->space != PTX_CONST)
-                        continue;
-                if (variable->in_function)
-                        ptx_edits_refuse(
-                                &rewriter->edits,
-                                "variable %.*s is declared in a function, so accesses of it cannot "
-                                "be checked",
-                                (int)MIN(variable->name.n, 200), variable->name.s);
-                n++;
-        }
-        if (n > VARIABLES_MAX)
-                ptx_edits_refuse(&rewriter->edits,
-                                 "the module has %zu variables; a checked one may have %u", n,
-                                 VARIABLES_MAX);
-}
-
 static void check_module(Rewriter *rewriter) {
         const PtxModule *module = rewriter->module;
 
-        if (ptx_token_has(rewriter->edits.text, CHECK_NAME))
-                ptx_edits_refuse(&rewriter->edits,
-                                 "names of a checked module must not contain " CHECK_NAME);
         for (size_t i = 0; i < module->n_functions; i++)
                 if (ptx_token_is(module->functions[i].name, "malloc"))
                         ptx_edits_refuse(&rewriter->edits,
                                          "a kernel calls malloc(), and accesses of such memory "
                                          "cannot be checked");
-        check_variables(rewriter);
+        ptx_edits_check_variables(&rewriter->edits);
 }
 
 static void rewrite(Rewriter *rewriter, FILE *out) {
@@ -505,10 +478,9 @@ static void rewriter_finish(Rewriter *rewriter) {
         }
         free(rewriter->names);
         ptx_edits_finish(&rewriter->edits);
-        ptx_module_free(rewriter->module);
 }
 
-static int rewrite_into(Rewriter *rewriter, Checked *checked) {
+static void rewrite_into(Rewriter *rewriter, Checked *checked) {
         FILE *out = open_memstream(&checked->text, &checked->n_text);
         size_t n_sites = 0;
 
@@ -523,8 +495,10 @@ static int rewrite_into(Rewriter *rewriter, Checked *checked) {
                 ptx_edits_fail_memory(&rewriter->edits);
         if (rewriter->sites && fclose(rewriter->sites) != 0)
                 ptx_edits_fail_memory(&rewriter->edits);
-        return rewriter->edits.r;
 }
+
+_Static_assert((int)CHECK_REWRITE_E_REFUSED == (int)PTX_EDIT_E_REFUSED,
+               "one is returned as the other");
 
 void checked_finish(Checked *checked) {
         free(checked->text);
@@ -536,24 +510,15 @@ int check_rewrite(const char *text, size_t n_text, const char *source_name, Chec
                   char **ret_error) {
         _cleanup_(rewriter_finish) Rewriter rewriter = {.source_name = source_name};
         Checked checked = {};
-        int r;
 
-        if (n_text > TEXT_MAX) {
-                *ret_error = strdup("the PTX is too large to be checked: the limit is 16 MiB");
-                return *ret_error ? CHECK_REWRITE_E_REFUSED : -ENOMEM;
-        }
-        r = ptx_module_read(text, n_text, &rewriter.module, ret_error);
-        if (r)
-                return r < 0 ? r : CHECK_REWRITE_E_REFUSED;
-
-        r = ptx_edits_init(&rewriter.edits, (PtxToken){text, n_text});
-        if (r < 0)
-                return r;
-        r = rewrite_into(&rewriter, &checked);
-        if (r) {
+        ptx_edits_init(&rewriter.edits, (PtxToken){text, n_text}, "checked", CHECK_NAME);
+        rewriter.module = rewriter.edits.module;
+        if (!rewriter.edits.r)
+                rewrite_into(&rewriter, &checked);
+        if (rewriter.edits.r) {
                 checked_finish(&checked);
                 *ret_error = rewriter.edits.error;
-                return r;
+                return rewriter.edits.r;
         }
         *ret_checked = checked;
         return 0;

@@ -12,9 +12,6 @@
 #include "compiler/fence_text.h"
 #include "util/macro.h"
 
-#define TEXT_MAX      (16u << 20)
-#define VARIABLES_MAX 4096u /* of global and constant memory: each is compared */
-
 /* ---- instructions -------------------------------------------------------------------------------- */
 
 /* A number behind the table's end would lead anywhere. */
@@ -97,28 +94,6 @@ static bool is_reached(const FenceText *fence, const PtxVariable *variable) {
         return variable->space == PTX_GLOBAL;
 }
 
-static void look_at_variables(FenceText *fence) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < fence->module->n_variables; i++) {
-                const PtxVariable *variable = &fence->module->variables[i];
-
-                if (variable->space != PTX_GLOBAL && variable->space != PTX_CONST)
-                        continue;
-                if (variable->in_function)
-                        ptx_edits_refuse(&fence->edits,
-                                         "variable %.*s is declared in a function, so accesses "
-                                         "of it cannot be fenced",
-                                         (int)MIN(variable->name.n, 200), variable->name.s);
-                fence->has_variables |= is_reached(fence, variable);
-                n++;
-        }
-        if (n > VARIABLES_MAX)
-                ptx_edits_refuse(&fence->edits,
-                                 "the module has %zu variables; a fenced one may have %u", n,
-                                 VARIABLES_MAX);
-}
-
 /* The words that the blocks of a cooperative launch meet by; where they are is in two registers. */
 static bool is_of_grid_words(const PtxOperand *operand) {
         if (operand->kind == PTX_SPECIAL &&
@@ -152,12 +127,11 @@ static void look_at_instructions(FenceText *fence) {
 }
 
 static void look_at_module(FenceText *fence) {
-        if (ptx_token_has(fence->edits.text, FENCE_NAME))
-                ptx_edits_refuse(&fence->edits,
-                                 "names of a fenced module must not contain " FENCE_NAME);
         fence_check_letters(fence);
         fence_check_names(fence);
-        look_at_variables(fence);
+        ptx_edits_check_variables(&fence->edits);
+        for (size_t i = 0; i < fence->module->n_variables; i++)
+                fence->has_variables |= is_reached(fence, &fence->module->variables[i]);
         look_at_instructions(fence);
 }
 
@@ -222,17 +196,19 @@ static void write_one_ranges(FenceText *fence, FILE *out) {
 
 /* ---- all of it ---------------------------------------------------------------------------------------- */
 
-static int rewrite_into(FenceText *fence, Fenced *fenced) {
+static void rewrite_into(FenceText *fence, Fenced *fenced) {
         FILE *out = open_memstream(&fenced->text, &fenced->n_text);
 
-        if (!out)
-                return -ENOMEM;
-        rewrite(fence, out);
-        write_one_ranges(fence, out);
-        if (fclose(out) != 0)
+        if (out) {
+                rewrite(fence, out);
+                write_one_ranges(fence, out);
+        }
+        if (!out || fclose(out) != 0)
                 ptx_edits_fail_memory(&fence->edits);
-        return fence->edits.r;
 }
+
+_Static_assert((int)FENCE_REWRITE_E_REFUSED == (int)PTX_EDIT_E_REFUSED,
+               "one is returned as the other");
 
 void fenced_finish(Fenced *fenced) {
         free(fenced->text);
@@ -254,7 +230,6 @@ static void check_result(FenceText *fence, const Fenced *fenced) {
 
 static void fence_text_finish(FenceText *fence) {
         ptx_edits_finish(&fence->edits);
-        ptx_module_free(fence->module);
         free(fence->spans);
         free(fence->span_of);
 }
@@ -262,21 +237,12 @@ static void fence_text_finish(FenceText *fence) {
 int fence_rewrite(const char *text, size_t n_text, Fenced *ret_fenced, char **ret_error) {
         _cleanup_(fence_text_finish) FenceText fence = {};
         Fenced fenced = {};
-        int r;
 
-        if (n_text > TEXT_MAX) {
-                *ret_error = strdup("the PTX is too large to be fenced: the limit is 16 MiB");
-                return *ret_error ? FENCE_REWRITE_E_REFUSED : -ENOMEM;
-        }
-        r = ptx_module_read(text, n_text, &fence.module, ret_error);
-        if (r)
-                return r < 0 ? r : FENCE_REWRITE_E_REFUSED;
-
-        r = ptx_edits_init(&fence.edits, (PtxToken){text, n_text});
-        if (r < 0)
-                return r;
-        r = rewrite_into(&fence, &fenced);
-        if (r == 0)
+        ptx_edits_init(&fence.edits, (PtxToken){text, n_text}, "fenced", FENCE_NAME);
+        fence.module = fence.edits.module;
+        if (!fence.edits.r)
+                rewrite_into(&fence, &fenced);
+        if (!fence.edits.r)
                 check_result(&fence, &fenced);
         if (fence.edits.r) {
                 fenced_finish(&fenced);

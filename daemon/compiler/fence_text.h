@@ -25,7 +25,7 @@ typedef struct FenceSpan {
 } FenceSpan;
 
 typedef struct FenceText {
-        PtxModule *module;
+        const PtxModule *module; /* of the edits */
         PtxEdits edits;
         FenceSpan *spans; /* of the function */
         size_t n_spans;

@@ -7,21 +7,38 @@
 
 #include "util/grow.h"
 
+#define TEXT_MAX      (16u << 20)
+#define VARIABLES_MAX 4096u /* of global and constant memory: each is compared with accesses */
+
 struct PtxEdit {
         const char *at;
         size_t n_removed;
         size_t begin, end; /* of its words in the stream */
 };
 
-int ptx_edits_init(PtxEdits *edits, PtxToken text) {
-        *edits = (PtxEdits){.text = text};
+void ptx_edits_init(PtxEdits *edits, PtxToken text, const char *how, const char *own) {
+        int r;
+
+        *edits = (PtxEdits){.text = text, .how = how};
         edits->words = open_memstream(&edits->buffer, &edits->n_buffer);
-        return edits->words ? 0 : -ENOMEM;
+        if (!edits->words) {
+                edits->r = -ENOMEM;
+                return;
+        }
+        if (text.n > TEXT_MAX) {
+                ptx_edits_refuse(edits, "the PTX is too large to be %s: the limit is 16 MiB", how);
+                return;
+        }
+        r = ptx_module_read(text.s, text.n, &edits->module, &edits->error);
+        edits->r = r > 0 ? PTX_EDIT_E_REFUSED : r;
+        if (ptx_token_has(text, own))
+                ptx_edits_refuse(edits, "names of a %s module must not contain %s", how, own);
 }
 
 void ptx_edits_finish(PtxEdits *edits) {
         if (edits->words)
                 fclose(edits->words);
+        ptx_module_free(edits->module);
         free(edits->buffer);
         free(edits->edits);
 }
@@ -68,6 +85,27 @@ void ptx_edits_refuse(PtxEdits *edits, const char *format, ...) {
         }
         va_end(arguments);
         ptx_clean(edits->error);
+}
+
+void ptx_edits_check_variables(PtxEdits *edits) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < edits->module->n_variables; i++) {
+                const PtxVariable *variable = &edits->module->variables[i];
+
+                if (variable->space != PTX_GLOBAL && variable->space != PTX_CONST)
+                        continue;
+                if (variable->in_function)
+                        ptx_edits_refuse(edits,
+                                         "variable %.*s is declared in a function, so accesses of "
+                                         "it cannot be %s",
+                                         (int)MIN(variable->name.n, 200), variable->name.s,
+                                         edits->how);
+                n++;
+        }
+        if (n > VARIABLES_MAX)
+                ptx_edits_refuse(edits, "the module has %zu variables; a %s one may have %u", n,
+                                 edits->how, VARIABLES_MAX);
 }
 
 void ptx_edits_fail_memory(PtxEdits *edits) {

@@ -19,7 +19,9 @@ typedef struct PtxEdit PtxEdit;
 
 typedef struct PtxEdits {
         PtxToken text;
-        FILE *words; /* of all edits, one after the other */
+        PtxModule *module; /* NULL: the text was refused */
+        const char *how;   /* "fenced", for messages */
+        FILE *words;       /* of all edits, one after the other */
         char *buffer;
         size_t n_buffer;
         PtxEdit *edits; /* since the last ptx_edits_write() */
@@ -33,8 +35,15 @@ enum {
         PTX_EDIT_E_REFUSED, /* there is a message */
 };
 
-/** ptx_edits_init() - @text stays the caller's. Return: 0 or -ENOMEM; ptx_edits_finish() is due in both cases. */
-int ptx_edits_init(PtxEdits *edits, PtxToken text);
+/**
+ * ptx_edits_init() - read a module
+ * @text: stays the caller's
+ * @how: "fenced", for messages
+ * @own: begins every name that is added, so the text must not have it
+ *
+ * If it fails that is in @edits, which ptx_edits_finish() is due for in any case.
+ */
+void ptx_edits_init(PtxEdits *edits, PtxToken text, const char *how, const char *own);
 /** ptx_edits_finish() - free what it holds, but not the message. */
 void ptx_edits_finish(PtxEdits *edits);
 
@@ -44,6 +53,8 @@ FILE *ptx_edit(PtxEdits *edits, const char *at, size_t n_removed);
 const char *ptx_edits_end_of(const PtxEdits *edits, const PtxInstruction *in);
 /** ptx_edits_refuse() - fail with a message, of which bytes that are not printable become question marks. */
 void ptx_edits_refuse(PtxEdits *edits, const char *format, ...) _printf_(2, 3);
+/** ptx_edits_check_variables() - refuse global and constant variables that are hidden, or more than can be compared. */
+void ptx_edits_check_variables(PtxEdits *edits);
 /** ptx_edits_fail_memory() */
 void ptx_edits_fail_memory(PtxEdits *edits);
 /** ptx_edits_write() - write that part of the text with its edits, and forget all edits. */

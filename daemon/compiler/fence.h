@@ -12,12 +12,13 @@
  *
  * Memory of the launch is two ranges, in which there may be more of the same user's than its job names
  * (worker/fence.h), the module's own variables, and shared, local and parameter memory, of which the
- * hardware lets a thread reach its own only. Outside of it a load gives zeros, a
- * store or an atomic operation does nothing, and the kernel writes 1 to `flag` when it returns. Nothing
- * faults, as a fault would end the jobs of all users of the context.
+ * hardware lets a thread reach its own only. Outside of it a load gives zeros, a store or an atomic
+ * operation does nothing, nor do loads and stores of global memory that follow at once (fence_span.c),
+ * and the kernel writes 1 to `flag` when it returns. Nothing faults, as a fault would end the jobs of all
+ * users of the context.
  *
- * Most jobs need one range, and comparing with one costs half as much. So most kernels K have an
- * entry for one range, K followed by FENCE_ONE_RANGE, with the same parameters, which ignores the other range.
+ * Most jobs need one range, and comparing with one costs half as much. So most kernels K have an entry
+ * for one range, K followed by FENCE_ONE_RANGE, with the same parameters, which ignores the other range.
  *
  * An access that begins in a range may end up to FENCE_MARGIN bytes behind it, so the margin must belong
  * to nobody else.

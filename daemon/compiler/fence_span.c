@@ -7,7 +7,7 @@
  * the same address plus constants are a span: all between the lowest and the highest is compared before the first.
  *
  * In a run nothing may branch, end the thread, or write to the thread's stack, where the assembler may keep addresses
- * and the predicate. So only instructions that are known to do none of that may stand in it, and nothing else at all: no
+ * and the predicate. So only instructions that are known to do none of that may stand in it, and nothing else but .loc: no
  * label, brace, declaration or pragma. What other threads may wait for (atomic operations, volatile stores) is compared
  * by itself, so that a lock is released even if what it protects is outside.
  */
@@ -153,15 +153,6 @@ static bool is_of_run(const PtxFunction *function, const PtxInstruction *in,
                (!in->is_guarded || function->registers[in->guard.index].type == PTX_PRED);
 }
 
-/* Whether nothing stands between them. */
-static bool follows(const FenceText *fence, const PtxInstruction *before,
-                    const PtxInstruction *in) {
-        PtxTokens tokens = {ptx_edits_end_of(&fence->edits, before),
-                            fence->edits.text.s + fence->edits.text.n};
-
-        return ptx_tokens_next(&tokens).s == in->begin;
-}
-
 /* ---- spans -------------------------------------------------------------------------------------------- */
 
 /* Return: whether it may have one more access, at @at from the register of its first one. */
@@ -256,7 +247,7 @@ static void note_instruction(Finder *finder, size_t i) {
         CheckAccess accesses[CHECK_ACCESSES_MAX];
         size_t n;
 
-        if (i == 0 || !follows(finder->fence, in - 1, in))
+        if (!in->follows)
                 begin_block(finder);
         n = fence_find_accesses(finder->fence, finder->function, in, accesses);
         if (n == 1 && is_of_run(finder->function, in, &accesses[0]))

@@ -91,6 +91,7 @@ typedef struct PtxInstruction {
         uint32_t line;
         uint32_t scope;
         uint32_t file, file_line; /* of the source, from .loc; 0: not known */
+        bool follows;             /* between the one before it and this is nothing but .loc */
         bool is_guarded;          /* @p or @!p */
         PtxOperand guard;
         PtxOperand *operands;

@@ -348,9 +348,21 @@ static const struct {
         {"{\n" L("%rd1") "}\n" L("%rd1"), 2, 2},
         {L("%rd1") "{\n.reg .b64 %rd1;\nmov.u64 %rd1, %rd2;\n" L("%rd1") "}\n" L("%rd1"), 3, 3},
         {L("%rd1") "{ " L("%rd1") ".reg .b64 %rd1; mov.u64 %rd1, 0;\n" L("%rd1") "}\n", 3, 3},
+        {L("%rd1") ".loc 1 3 4\n" L("%rd1"), 1, 1},
+        {".loc 1 2 3\n" L("%rd1") ".loc 1 3 4, function_name $name, inlined_at 1 2 3\n" L("%rd1"),
+         1, 1},
+        {".loc 1 2 3\n" L("%rd1") ".loc 1 3 4, function_name $name + 4, inlined_at 1 2 3\nM: " L(
+                 "%rd1"),
+         2, 2},
+        {".loc 1 3 4\n" L("%rd1") "M:\n.loc 1 3 5\n" L("%rd1"), 2, 2},
         {L("%rd1") ".reg .b32 x;\n" L("%rd1"), 2, 2},
         {L("%rd1") ".pragma \"nounroll\";\n" L("%rd1"), 2, 2},
 };
+
+#define SPANS_HEAD                                                                                 \
+        HEAD_OF("7.5", "sm_75")                                                                    \
+        ".file 1 \"a.cu\"\n.func e()\n{ exit; }\n"
+#define SPANS_END ".section .debug_str\n{\n$name:\n.b8 65\n.b8 0\n}\n"
 
 static void print_span_case(FILE *out, const char *name, const char *body) {
         fprintf(out, ".visible .entry %s(.param .u64 p, .param .u32 n)\n{\n%s%s%sret;\n}\n", name,
@@ -366,15 +378,16 @@ static void what_is_compared_together_is_certain_to_be_reached(void **state) {
         FILE *out = open_memstream(&all, &n_all);
         Fenced fenced;
 
-        fputs(HEAD ".func e()\n{ exit; }\n", out);
+        fputs(SPANS_HEAD, out);
         for (size_t i = 0; i < ARRAY_SIZE(spans); i++) {
                 _cleanup_(freep) char *text = NULL;
                 size_t n_text;
                 FILE *one = open_memstream(&text, &n_text);
                 char name[8];
 
-                fputs(HEAD ".func e()\n{ exit; }\n", one);
+                fputs(SPANS_HEAD, one);
                 print_span_case(one, "k", spans[i].body);
+                fputs(SPANS_END, one);
                 fclose(one);
                 fenced = rewrite(text);
                 if (count(fenced.text, COMPARED) != spans[i].n_compared ||
@@ -384,6 +397,7 @@ static void what_is_compared_together_is_certain_to_be_reached(void **state) {
                 snprintf(name, sizeof(name), "k%zu", i);
                 print_span_case(out, name, spans[i].body);
         }
+        fputs(SPANS_END, out);
         fclose(out);
         fenced = rewrite(all);
         assert_assembles(&fenced, "sm_75");

@@ -68,8 +68,12 @@ static void forget(Finder *finder, const PtxOperand *operand) {
 }
 
 static bool is_wide(const PtxFunction *function, const PtxOperand *operand) {
-        return operand->kind == PTX_REGISTER && !operand->negated &&
-               ptx_type_size(function->registers[operand->index].type) == 8;
+        PtxType type;
+
+        if (operand->kind != PTX_REGISTER || operand->negated)
+                return false;
+        type = function->registers[operand->index].type;
+        return ptx_type_size(type) == 8 && !ptx_type_is_float(type);
 }
 
 static bool is_small(int64_t offset) {

@@ -16,12 +16,12 @@
 
 /* Accesses that are compared together, in bytes from what the first one's register has then. */
 typedef struct FenceSpan {
-        int64_t begin, last,
-                end; /* where the lowest and the highest access begin, and where all have ended */
-        CheckKind kind; /* not CHECK_LOAD if one of them writes */
-        size_t first;   /* instruction */
-        bool begins_run,
-                ends_run; /* it is the first, or the last, with a predicate that several spans share */
+        int64_t begin;             /* of the lowest access */
+        int64_t last;              /* where the highest access begins */
+        int64_t end;               /* of all */
+        CheckKind kind;            /* not CHECK_LOAD if one of them writes */
+        size_t first;              /* instruction */
+        bool begins_run, ends_run; /* of the spans that share a predicate */
 } FenceSpan;
 
 typedef struct FenceText {

@@ -45,6 +45,11 @@ static bool is_own(const FenceText *fence, const CheckAccess *access) {
                n_bytes >= access->n_bytes && (uint64_t)address->offset <= n_bytes - access->n_bytes;
 }
 
+static void refuse_address(FenceText *fence, const PtxInstruction *in) {
+        ptx_edits_refuse(&fence->edits, "line %u: the address of %.*s is not understood", in->line,
+                         (int)MIN(in->opcode.n, 80), in->opcode.s);
+}
+
 size_t fence_find_accesses(FenceText *fence, const PtxFunction *function, const PtxInstruction *in,
                            CheckAccess accesses[CHECK_ACCESSES_MAX]) {
         size_t n, n_kept = 0;
@@ -59,9 +64,12 @@ size_t fence_find_accesses(FenceText *fence, const PtxFunction *function, const 
                                  in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
                 return 0;
         }
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
+                if (accesses[i].address->negated)
+                        refuse_address(fence, in);
                 if (accesses[i].space != PTX_SHARED && !is_own(fence, &accesses[i]))
                         accesses[n_kept++] = accesses[i];
+        }
         return n_kept;
 }
 
@@ -87,8 +95,7 @@ static void print_address(FenceText *fence, FILE *out, const PtxFunction *functi
                 fprintf(out, "\tmov.u64 " A ", 0x%llx;\n",
                         (unsigned long long)address->bits + (unsigned long long)address->offset);
         else
-                ptx_edits_refuse(&fence->edits, "line %u: the address of %.*s is not understood",
-                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
+                refuse_address(fence, in);
 }
 
 /*

@@ -2,9 +2,9 @@
 /*
  * Check rewrite
  *
- * The text is copied, and calls are inserted before the instructions that access memory. The
- * functions that they call are declared before all other declarations, and defined behind them,
- * where the module's own variables are known.
+ * Calls are inserted before the instructions that access memory. The functions that they call are
+ * declared before all other declarations, and defined behind them, where the module's own variables
+ * are known.
  *
  * Where a block's shared memory begins and ends is known in a kernel, from the variables that it and
  * the functions it calls name. A function that was not inlined may be called by several kernels, so
@@ -13,20 +13,18 @@
 #include "compiler/check_rewrite.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "compiler/check.h"
 #include "compiler/check_access.h"
 #include "compiler/check_function.h"
+#include "compiler/ptx_edit.h"
 #include "util/grow.h"
 
-#define TEXT_MAX      (16u << 20)
 #define SITES_MAX     (1u << 17)
-#define VARIABLES_MAX 4096u /* of global and constant memory: each is compared with each access */
-#define SITE_TEXT_MAX 120   /* bytes of an instruction */
-#define ROUNDED_BYTES 1024  /* that a GPU may count to shared memory beside the block's */
+#define SITE_TEXT_MAX 120  /* bytes of an instruction */
+#define ROUNDED_BYTES 1024 /* that a GPU may count to shared memory beside the block's */
 
 /* What a function names. */
 typedef struct Names {
@@ -38,41 +36,14 @@ typedef struct Names {
 } Names;
 
 typedef struct Rewriter {
-        const PtxModule *module;
-        PtxToken text;
-        const char *at; /* all before it is written */
+        const PtxModule *module; /* of the edits */
+        PtxEdits edits;
         const char *source_name;
-        FILE *out, *sites;
+        FILE *out; /* of the edit */
+        FILE *sites;
         size_t n_sites;
         Names *names; /* of each function */
-        int r;
-        char *error;
 } Rewriter;
-
-static void refuse(Rewriter *rewriter, const char *format, ...) _printf_(2, 3);
-
-static void refuse(Rewriter *rewriter, const char *format, ...) {
-        va_list arguments;
-
-        if (rewriter->r)
-                return;
-
-        rewriter->r = CHECK_REWRITE_E_REFUSED;
-        va_start(arguments, format);
-        if (vasprintf(&rewriter->error, format, arguments) < 0) {
-                rewriter->error = NULL;
-                rewriter->r = -ENOMEM;
-        }
-        va_end(arguments);
-        ptx_clean(rewriter->error);
-}
-
-static void copy_until(Rewriter *rewriter, const char *end) {
-        if (end <= rewriter->at)
-                return;
-        fwrite(rewriter->at, 1, (size_t)(end - rewriter->at), rewriter->out);
-        rewriter->at = end;
-}
 
 /* ---- what functions name ---------------------------------------------------------------- */
 
@@ -94,8 +65,8 @@ static void note_operand(Rewriter *rewriter, Names *names, const PtxOperand *ope
                 ok = list_add(&names->shared, &names->n_shared, operand->index);
         if (operand->kind == PTX_FUNCTION)
                 ok = list_add(&names->called, &names->n_called, operand->index);
-        if (!ok && !rewriter->r)
-                rewriter->r = -ENOMEM;
+        if (!ok)
+                ptx_edits_fail_memory(&rewriter->edits);
         for (size_t i = 0; i < operand->n_elements; i++)
                 note_operand(rewriter, names, &operand->elements[i]);
 }
@@ -217,7 +188,7 @@ static void write_entry_bounds(Rewriter *rewriter, uint32_t index) {
         _cleanup_(reach_finish) Reach reach = {};
 
         if (reach_from(rewriter, index, &reach) < 0) {
-                rewriter->r = rewriter->r ?: -ENOMEM;
+                ptx_edits_fail_memory(&rewriter->edits);
                 return;
         }
         if (!reach_is_known(rewriter, index, &reach)) {
@@ -279,7 +250,7 @@ static void write_place(const Rewriter *rewriter, const PtxInstruction *in) {
 
 /* Return: its number. */
 static size_t write_site(Rewriter *rewriter, const PtxInstruction *in, const CheckAccess *access) {
-        const char *end = rewriter->text.s + rewriter->text.n, *s = in->opcode.s;
+        const char *end = rewriter->edits.text.s + rewriter->edits.text.n, *s = in->opcode.s;
         const char *semicolon = memchr(s, ';', (size_t)(end - s));
         size_t n = MIN((size_t)((semicolon ?: end) - s), SITE_TEXT_MAX);
 
@@ -319,8 +290,8 @@ static void write_wide_address(Rewriter *rewriter, const PtxFunction *function,
                 fprintf(rewriter->out, "\tmov.u64 %%gpuq_check_a, 0x%llx;\n",
                         (unsigned long long)address->bits);
         } else {
-                refuse(rewriter, "line %u: the address of %.*s is not understood", in->line,
-                       (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&rewriter->edits, "line %u: the address of %.*s is not understood",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
         }
 }
 
@@ -341,8 +312,8 @@ static void write_short_address(Rewriter *rewriter, const PtxFunction *function,
                 fprintf(rewriter->out, "\tmov.u32 %%gpuq_check_x, 0x%x;\n",
                         (uint32_t)address->bits);
         } else {
-                refuse(rewriter, "line %u: the address of %.*s is not understood", in->line,
-                       (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&rewriter->edits, "line %u: the address of %.*s is not understood",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
         }
         fprintf(rewriter->out, "\tadd.s32 %%gpuq_check_x, %%gpuq_check_x, %d;\n",
                 (int)(int32_t)(uint32_t)(uint64_t)address->offset);
@@ -434,16 +405,17 @@ static void write_instruction(Rewriter *rewriter, const PtxFunction *function,
         size_t n;
 
         if (check_accesses(rewriter->module, function, in, accesses, &n)) {
-                refuse(rewriter, "line %u: what %.*s accesses cannot be checked", in->line,
-                       (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&rewriter->edits, "line %u: what %.*s accesses cannot be checked",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
                 return;
         }
         if (n > 0 && rewriter->n_sites + n > SITES_MAX)
-                refuse(rewriter, "the module has too many loads and stores to be checked");
-        if (n == 0 || rewriter->r)
+                ptx_edits_refuse(&rewriter->edits,
+                                 "the module has too many loads and stores to be checked");
+        if (n == 0 || rewriter->edits.r)
                 return;
 
-        copy_until(rewriter, in->begin);
+        ptx_edit(&rewriter->edits, in->begin, 0);
         fputc('\n', rewriter->out);
         for (size_t i = 0; i < n; i++)
                 write_call(rewriter, function, in, &accesses[i]);
@@ -455,123 +427,78 @@ static void write_function(Rewriter *rewriter, uint32_t index) {
 
         if (function->n_instructions == 0)
                 return;
-        copy_until(rewriter, function->body);
+        ptx_edit(&rewriter->edits, function->body, 0);
         fputs("\n\t.reg .pred %gpuq_check_p;\n"
               "\t.reg .b64 %gpuq_check_a;\n"
               "\t.reg .b32 %gpuq_check_n, %gpuq_check_w, %gpuq_check_s, %gpuq_check_x, "
               "%gpuq_check_low, %gpuq_check_high;\n",
               rewriter->out);
-        copy_until(rewriter, function->instructions[0].begin);
+        ptx_edit(&rewriter->edits, function->instructions[0].begin, 0);
         fputc('\n', rewriter->out);
         if (function->is_entry)
                 write_entry_bounds(rewriter, index);
         else
                 write_rounded_bounds(rewriter);
         fputc('\t', rewriter->out);
-        for (size_t i = 0; i < function->n_instructions && !rewriter->r; i++)
+        for (size_t i = 0; i < function->n_instructions && !rewriter->edits.r; i++)
                 write_instruction(rewriter, function, &function->instructions[i]);
-}
-
-/* A function that was declared first has its index from there, but its text comes later. */
-static int compare_bodies(const void *a, const void *b, void *module) {
-        const PtxFunction *functions = ((const PtxModule *)module)->functions;
-        const char *x = functions[*(const uint32_t *)a].body;
-        const char *y = functions[*(const uint32_t *)b].body;
-
-        return x < y ? -1 : x > y;
-}
-
-static void write_functions(Rewriter *rewriter) {
-        const PtxModule *module = rewriter->module;
-        _cleanup_(freep) uint32_t *order = calloc(module->n_functions + 1, sizeof(*order));
-        size_t n = 0;
-
-        if (!order) {
-                rewriter->r = rewriter->r ?: -ENOMEM;
-                return;
-        }
-        for (uint32_t i = 0; i < module->n_functions; i++)
-                if (module->functions[i].is_defined)
-                        order[n++] = i;
-        qsort_r(order, n, sizeof(*order), compare_bodies, (void *)module);
-        for (size_t i = 0; i < n && !rewriter->r; i++)
-                write_function(rewriter, order[i]);
 }
 
 /* ---- the module ------------------------------------------------------------------------------ */
 
-static void check_variables(Rewriter *rewriter) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < rewriter->module->n_variables; i++) {
-                const PtxVariable *variable = &rewriter->module->variables[i];
-
-                if (variable->space != PTX_GLOBAL && variable->space != PTX_CONST)
-                        continue;
-                if (variable->in_function)
-                        refuse(rewriter,
-                               "variable %.*s is declared in a function, so accesses of it cannot "
-                               "be checked",
-                               (int)MIN(variable->name.n, 200), variable->name.s);
-                n++;
-        }
-        if (n > VARIABLES_MAX)
-                refuse(rewriter, "the module has %zu variables; a checked one may have %u", n,
-                       VARIABLES_MAX);
-}
-
 static void check_module(Rewriter *rewriter) {
         const PtxModule *module = rewriter->module;
 
-        if (ptx_token_has(rewriter->text, CHECK_NAME))
-                refuse(rewriter, "names of a checked module must not contain " CHECK_NAME);
         for (size_t i = 0; i < module->n_functions; i++)
                 if (ptx_token_is(module->functions[i].name, "malloc"))
-                        refuse(rewriter, "a kernel calls malloc(), and accesses of such memory "
+                        ptx_edits_refuse(&rewriter->edits,
+                                         "a kernel calls malloc(), and accesses of such memory "
                                          "cannot be checked");
-        check_variables(rewriter);
+        ptx_edits_check_variables(&rewriter->edits);
 }
 
-static void rewrite(Rewriter *rewriter) {
-        const char *end = rewriter->text.s + rewriter->text.n;
+static void rewrite(Rewriter *rewriter, FILE *out) {
+        PtxToken text = rewriter->edits.text;
 
         check_module(rewriter);
         note_names(rewriter);
-        if (rewriter->r)
-                return;
-
-        copy_until(rewriter, ptx_first_declaration(rewriter->text));
-        check_functions_declare(rewriter->out);
-        write_functions(rewriter);
-        copy_until(rewriter, end);
-        check_functions_define(rewriter->out, rewriter->module, rewriter->text);
+        check_functions_declare(ptx_edit(&rewriter->edits, ptx_first_declaration(text), 0));
+        for (uint32_t i = 0; i < rewriter->module->n_functions && !rewriter->edits.r; i++)
+                if (rewriter->module->functions[i].is_defined)
+                        write_function(rewriter, i);
+        check_functions_define(ptx_edit(&rewriter->edits, text.s + text.n, 0), rewriter->module,
+                               text);
+        ptx_edits_write(&rewriter->edits, text, out);
 }
 
-static void names_free(Rewriter *rewriter) {
+static void rewriter_finish(Rewriter *rewriter) {
         for (size_t i = 0; rewriter->names && i < rewriter->module->n_functions; i++) {
                 free(rewriter->names[i].shared);
                 free(rewriter->names[i].called);
         }
         free(rewriter->names);
+        ptx_edits_finish(&rewriter->edits);
 }
 
-static int rewrite_into(Rewriter *rewriter, Checked *checked) {
+static void rewrite_into(Rewriter *rewriter, Checked *checked) {
+        FILE *out = open_memstream(&checked->text, &checked->n_text);
         size_t n_sites = 0;
 
-        rewriter->names = calloc(rewriter->module->n_functions + 1, sizeof(*rewriter->names));
-        rewriter->out = open_memstream(&checked->text, &checked->n_text);
+        rewriter->out = rewriter->edits.words;
         rewriter->sites = open_memstream(&checked->sites, &n_sites);
-        if (rewriter->names && rewriter->out && rewriter->sites)
-                rewrite(rewriter);
+        rewriter->names = calloc(rewriter->module->n_functions + 1, sizeof(*rewriter->names));
+        if (out && rewriter->sites && rewriter->names)
+                rewrite(rewriter, out);
         else
-                rewriter->r = -ENOMEM;
-        if (rewriter->out && fclose(rewriter->out) != 0 && !rewriter->r)
-                rewriter->r = -ENOMEM;
-        if (rewriter->sites && fclose(rewriter->sites) != 0 && !rewriter->r)
-                rewriter->r = -ENOMEM;
-        names_free(rewriter);
-        return rewriter->r;
+                ptx_edits_fail_memory(&rewriter->edits);
+        if (out && fclose(out) != 0)
+                ptx_edits_fail_memory(&rewriter->edits);
+        if (rewriter->sites && fclose(rewriter->sites) != 0)
+                ptx_edits_fail_memory(&rewriter->edits);
 }
+
+_Static_assert((int)CHECK_REWRITE_E_REFUSED == (int)PTX_EDIT_E_REFUSED,
+               "one is returned as the other");
 
 void checked_finish(Checked *checked) {
         free(checked->text);
@@ -581,30 +508,17 @@ void checked_finish(Checked *checked) {
 
 int check_rewrite(const char *text, size_t n_text, const char *source_name, Checked *ret_checked,
                   char **ret_error) {
-        _cleanup_(ptx_module_freep) PtxModule *module = NULL;
+        _cleanup_(rewriter_finish) Rewriter rewriter = {.source_name = source_name};
         Checked checked = {};
-        Rewriter rewriter;
-        int r;
 
-        if (n_text > TEXT_MAX) {
-                *ret_error = strdup("the PTX is too large to be checked: the limit is 16 MiB");
-                return *ret_error ? CHECK_REWRITE_E_REFUSED : -ENOMEM;
-        }
-        r = ptx_module_read(text, n_text, &module, ret_error);
-        if (r)
-                return r < 0 ? r : CHECK_REWRITE_E_REFUSED;
-
-        rewriter = (Rewriter){
-                .module = module,
-                .text = {text, n_text},
-                .at = text,
-                .source_name = source_name,
-        };
-        r = rewrite_into(&rewriter, &checked);
-        if (r) {
+        ptx_edits_init(&rewriter.edits, (PtxToken){text, n_text}, "checked", CHECK_NAME);
+        rewriter.module = rewriter.edits.module;
+        if (!rewriter.edits.r)
+                rewrite_into(&rewriter, &checked);
+        if (rewriter.edits.r) {
                 checked_finish(&checked);
-                *ret_error = rewriter.error;
-                return r;
+                *ret_error = rewriter.edits.error;
+                return rewriter.edits.r;
         }
         *ret_checked = checked;
         return 0;

@@ -18,19 +18,14 @@
 #define G "%%gpuq_fence_g" /* the instruction's own predicate, if it has one */
 #define Q "%%gpuq_fence_q" /* both */
 #define A "%%gpuq_fence_a" /* the address */
+#define H "%%gpuq_fence_h" /* what was inside before */
 #define T "%%gpuq_fence_t"
-
-static bool opcode_is(const PtxInstruction *in, const char *name) {
-        size_t n = strlen(name);
-
-        return ptx_token_starts(in->opcode, name) && (in->opcode.n == n || in->opcode.s[n] == '.');
-}
 
 static bool is_texture(const PtxInstruction *in) {
         static const char *const names[] = {"tex", "tld4", "suld", "sust", "sured", "txq", "suq"};
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (opcode_is(in, names[i]))
+                if (ptx_opcode_is(in, names[i]))
                         return true;
         return false;
 }
@@ -50,23 +45,31 @@ static bool is_own(const FenceText *fence, const CheckAccess *access) {
                n_bytes >= access->n_bytes && (uint64_t)address->offset <= n_bytes - access->n_bytes;
 }
 
-/* The accesses that are compared: those of shared memory are not. */
-static size_t find_accesses(FenceText *fence, const PtxFunction *function, const PtxInstruction *in,
-                            CheckAccess accesses[CHECK_ACCESSES_MAX]) {
+static void refuse_address(FenceText *fence, const PtxInstruction *in) {
+        ptx_edits_refuse(&fence->edits, "line %u: the address of %.*s is not understood", in->line,
+                         (int)MIN(in->opcode.n, 80), in->opcode.s);
+}
+
+size_t fence_find_accesses(FenceText *fence, const PtxFunction *function, const PtxInstruction *in,
+                           CheckAccess accesses[CHECK_ACCESSES_MAX]) {
         size_t n, n_kept = 0;
 
         if (is_texture(in)) {
-                fence_refuse(fence, "line %u: textures and surfaces cannot be fenced", in->line);
+                ptx_edits_refuse(&fence->edits, "line %u: textures and surfaces cannot be fenced",
+                                 in->line);
                 return 0;
         }
         if (check_accesses(fence->module, function, in, accesses, &n)) {
-                fence_refuse(fence, "line %u: what %.*s accesses cannot be fenced", in->line,
-                             (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&fence->edits, "line %u: what %.*s accesses cannot be fenced",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
                 return 0;
         }
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
+                if (accesses[i].address->negated)
+                        refuse_address(fence, in);
                 if (accesses[i].space != PTX_SHARED && !is_own(fence, &accesses[i]))
                         accesses[n_kept++] = accesses[i];
+        }
         return n_kept;
 }
 
@@ -92,17 +95,33 @@ static void print_address(FenceText *fence, FILE *out, const PtxFunction *functi
                 fprintf(out, "\tmov.u64 " A ", 0x%llx;\n",
                         (unsigned long long)address->bits + (unsigned long long)address->offset);
         else
-                fence_refuse(fence, "line %u: the address of %.*s is not understood", in->line,
-                             (int)MIN(in->opcode.n, 80), in->opcode.s);
+                refuse_address(fence, in);
 }
 
-static void print_ranges(const FenceText *fence, FILE *out) {
+/*
+ * Of several accesses the lowest, and the highest in the same range, as a range has no holes. The lowest is inside if it
+ * is not before the range and the highest is inside, as no range has 2^63 bytes.
+ */
+static void print_range(FILE *out, unsigned i, int64_t reach, bool is_more) {
+        const char *to = i > 0 && reach > 0 ? "%gpuq_fence_q" : "%gpuq_fence_p";
+        const char *how = reach > 0 || is_more ? ".and" : i > 0 ? ".or" : "";
+
+        fprintf(out, "\tsub.s64 " T ", " A ", %%gpuq_fence_b%u;\n", i);
+        if (reach > 0)
+                fprintf(out, "\tsetp.ge%s.s64 %s, " T ", 0%s;\n\tadd.s64 " T ", " T ", %lld;\n",
+                        is_more ? ".and" : "", to, is_more ? ", %gpuq_fence_p" : "",
+                        (long long)reach);
+        fprintf(out, "\tsetp.lt%s.u64 %s, " T ", %%gpuq_fence_n%u%s%s;\n", how, to, i,
+                *how ? ", " : "", *how ? to : "");
+        if (i > 0 && reach > 0)
+                fprintf(out, "\tor.pred " P ", " P ", " Q ";\n");
+}
+
+/* @is_more: of one range, and P is to stay false where it is */
+static void print_ranges(const FenceText *fence, FILE *out, int64_t reach, bool is_more) {
         fence_print_bounds(fence, out);
-        fprintf(out, "\tsub.s64 " T ", " A ", %%gpuq_fence_b0;\n"
-                     "\tsetp.lt.u64 " P ", " T ", %%gpuq_fence_n0;\n");
-        if (!fence->is_second)
-                fprintf(out, "\tsub.s64 " T ", " A ", %%gpuq_fence_b1;\n"
-                             "\tsetp.lt.or.u64 " P ", " T ", %%gpuq_fence_n1, " P ";\n");
+        for (unsigned i = 0; i < (fence->is_one_range ? 1 : FENCE_RANGES); i++)
+                print_range(out, i, reach, is_more);
 }
 
 /* Memory that only the thread's block has, in a window of generic addresses. */
@@ -118,7 +137,7 @@ static void print_windows(const FenceText *fence, FILE *out) {
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(windows); i++)
-                if (!windows[i].maker || ptx_token_has(fence->text, windows[i].maker))
+                if (!windows[i].maker || ptx_token_has(fence->edits.text, windows[i].maker))
                         fprintf(out,
                                 "\tisspacep.%s " Q ", " A ";\n\tor.pred " P ", " P ", " Q ";\n",
                                 windows[i].space);
@@ -135,14 +154,23 @@ static void print_variables(FILE *out, const CheckAccess *access) {
                 access->kind != CHECK_LOAD);
 }
 
-static void print_compare(const FenceText *fence, FILE *out, const CheckAccess *access) {
-        print_ranges(fence, out);
+/* @span: what else is compared with it, or NULL */
+static void print_compare(const FenceText *fence, FILE *out, const CheckAccess *access,
+                          const FenceSpan *span) {
+        bool is_more = span && !span->begins_run,
+             is_simple = fence->is_one_range && !fence->has_variables;
+
+        if (is_more && !is_simple)
+                fprintf(out, "\tmov.pred " H ", " P ";\n");
+        print_ranges(fence, out, span ? span->last - span->begin : 0, is_more && is_simple);
         if (access->space == PTX_GENERIC)
                 print_windows(fence, out);
         if (fence->has_variables) {
                 fprintf(out, "\tmov.u32 %%gpuq_fence_y, %u;\n", access->n_bytes);
                 print_variables(out, access);
         }
+        if (is_more && !is_simple)
+                fprintf(out, "\tand.pred " P ", " P ", " H ";\n");
 }
 
 static void print_guard(FILE *out, const PtxInstruction *in) {
@@ -165,14 +193,14 @@ static void print_zero(FenceText *fence, FILE *out, const PtxFunction *function,
         } else if (size == 2 || size == 4 || size == 8) {
                 fprintf(out, "\t@" Q " mov.b%u %.*s, 0;\n", 8 * size, (int)to->text.n, to->text.s);
         } else {
-                fence_refuse(fence, "line %u: the result of %.*s is not understood", in->line,
-                             (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&fence->edits, "line %u: the result of %.*s is not understood",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
         }
 }
 
 /* What an instruction loads, where it has not run though its own predicate let it. */
 static void print_zeros(FenceText *fence, const PtxFunction *function, const PtxInstruction *in) {
-        FILE *out = fence_edit(fence, fence_end_of(fence, in), 0);
+        FILE *out = ptx_edit(&fence->edits, ptx_edits_end_of(&fence->edits, in), 0);
 
         fprintf(out, "\n\tnot.pred " Q ", " P ";\n");
         if (in->is_guarded)
@@ -181,21 +209,48 @@ static void print_zeros(FenceText *fence, const PtxFunction *function, const Ptx
         fputc('\t', out);
 }
 
+/* All of a span, as one access. */
+static CheckAccess span_access(const FenceSpan *span, const CheckAccess *first,
+                               PtxOperand *address) {
+        CheckAccess access = *first;
+
+        *address = *first->address;
+        address->offset = span->begin;
+        access.address = address;
+        access.kind = span->kind;
+        access.n_bytes = (unsigned)(span->end - span->begin);
+        return access;
+}
+
+static void print_inside(FenceText *fence, FILE *out, const PtxFunction *function,
+                         const PtxInstruction *in, const CheckAccess *access,
+                         const FenceSpan *span) {
+        PtxOperand address;
+        CheckAccess all = span ? span_access(span, access, &address) : *access;
+
+        print_address(fence, out, function, in, all.address);
+        print_compare(fence, out, &all, span);
+        print_guard(out, in);
+        if (!span || span->ends_run)
+                fprintf(out, "\t%sand.pred %%gpuq_fence_ok, %%gpuq_fence_ok, " P ";\n",
+                        in->is_guarded ? "@%gpuq_fence_g " : "");
+}
+
 static void fence_by_predicate(FenceText *fence, const PtxFunction *function,
                                const PtxInstruction *in, const CheckAccess *access) {
-        const char *begin = in->begin;
-        FILE *out = fence_edit(fence, begin, (size_t)(in->opcode.s - begin));
+        size_t i = (size_t)(in - function->instructions);
+        const FenceSpan *span = fence->span_of[i] ? &fence->spans[fence->span_of[i] - 1] : NULL;
+        FILE *out = ptx_edit(&fence->edits, in->begin, (size_t)(in->opcode.s - in->begin));
 
         fputc('\n', out);
-        print_address(fence, out, function, in, access->address);
-        print_compare(fence, out, access);
-        print_guard(out, in);
-        fprintf(out, "\t%sand.pred %%gpuq_fence_ok, %%gpuq_fence_ok, " P ";\n",
-                in->is_guarded ? "@%gpuq_fence_g " : "");
+        if (span && span->first < i)
+                print_guard(out, in);
+        else
+                print_inside(fence, out, function, in, access, span);
         if (in->is_guarded)
                 fprintf(out, "\tand.pred " Q ", " P ", " G ";\n");
         fprintf(out, in->is_guarded ? "\t@" Q " " : "\t@" P " ");
-        if (opcode_is(in, "ld") || opcode_is(in, "ldu") || opcode_is(in, "atom"))
+        if (ptx_opcode_is(in, "ld") || ptx_opcode_is(in, "ldu") || ptx_opcode_is(in, "atom"))
                 print_zeros(fence, function, in);
 }
 
@@ -223,7 +278,7 @@ static void print_matrix(const FenceText *fence, FILE *out, const CheckAccess *a
         fprintf(out, "\tmov.b64 %%gpuq_fence_s, " A ";\n");
         print_matrix_end(out, &access->matrix);
         fence_print_bounds(fence, out);
-        for (unsigned i = 0; i < (fence->is_second ? 1 : FENCE_RANGES); i++)
+        for (unsigned i = 0; i < (fence->is_one_range ? 1 : FENCE_RANGES); i++)
                 fprintf(out,
                         "\tsub.s64 " T ", " A ", %%gpuq_fence_b%u;\n"
                         "\tsetp.lt.u64 " Q ", " T ", %%gpuq_fence_n%u;\n"
@@ -263,14 +318,14 @@ void fence_print_exit(const FenceText *fence, FILE *out, const char *predicate) 
 
 static void fence_by_exit(FenceText *fence, const PtxFunction *function, const PtxInstruction *in,
                           const CheckAccess *access) {
-        FILE *out = fence_edit(fence, in->begin, 0);
+        FILE *out = ptx_edit(&fence->edits, in->begin, 0);
 
         fputc('\n', out);
         print_address(fence, out, function, in, access->address);
         if (access->matrix.n_lines > 0)
                 print_matrix(fence, out, access);
         else
-                print_compare(fence, out, access);
+                print_compare(fence, out, access, NULL);
         print_lanes(out, access);
         print_guard(out, in);
         if (in->is_guarded)
@@ -285,24 +340,18 @@ static bool takes_predicate(const PtxInstruction *in) {
         static const char *const names[] = {"ld", "ldu", "st", "atom", "red"};
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (opcode_is(in, names[i]))
+                if (ptx_opcode_is(in, names[i]))
                         return true;
-        return opcode_is(in, "cp") && !ptx_token_has(in->opcode, "mbarrier");
-}
-
-bool fence_is_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in) {
-        CheckAccess accesses[CHECK_ACCESSES_MAX];
-
-        return find_accesses(fence, function, in, accesses) > 0;
+        return ptx_opcode_is(in, "cp") && !ptx_token_has(in->opcode, "mbarrier");
 }
 
 void fence_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in) {
         CheckAccess accesses[CHECK_ACCESSES_MAX];
-        size_t n = find_accesses(fence, function, in, accesses);
+        size_t n = fence_find_accesses(fence, function, in, accesses);
 
         if (n > 1)
-                fence_refuse(fence, "line %u: what %.*s accesses cannot be fenced", in->line,
-                             (int)MIN(in->opcode.n, 80), in->opcode.s);
+                ptx_edits_refuse(&fence->edits, "line %u: what %.*s accesses cannot be fenced",
+                                 in->line, (int)MIN(in->opcode.n, 80), in->opcode.s);
         else if (n == 1 && takes_predicate(in))
                 fence_by_predicate(fence, function, in, &accesses[0]);
         else if (n == 1)

@@ -69,12 +69,12 @@ static const char *find_unclear_in(const char **at, const char *end) {
 }
 
 void fence_check_letters(FenceText *fence) {
-        const char *at = fence->text.s, *end = fence->text.s + fence->text.n;
+        const char *at = fence->edits.text.s, *end = fence->edits.text.s + fence->edits.text.n;
         const char *what = find_unclear_in(&at, end);
         unsigned line = 1;
 
-        for (const char *s = fence->text.s; what && s < at; s++)
+        for (const char *s = fence->edits.text.s; what && s < at; s++)
                 line += *s == '\n';
         if (what)
-                fence_refuse(fence, "line %u: %s cannot be fenced", line, what);
+                ptx_edits_refuse(&fence->edits, "line %u: %s cannot be fenced", line, what);
 }

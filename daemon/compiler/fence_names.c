@@ -65,8 +65,8 @@ static bool is_digits(const char *s, size_t n) {
 }
 
 static void refuse(FenceText *fence, uint32_t line, PtxToken name) {
-        fence_refuse(fence, "line %u: %.*s is declared twice, so it cannot be fenced", line,
-                     (int)MIN(name.n, 200), name.s);
+        ptx_edits_refuse(&fence->edits, "line %u: %.*s is declared twice, so it cannot be fenced",
+                         line, (int)MIN(name.n, 200), name.s);
 }
 
 /* Any number: how far a range goes counts only for registers. */
@@ -103,13 +103,14 @@ void fence_check_names(FenceText *fence) {
         _cleanup_(names_finish) Names names = {};
 
         if (collect(fence->module, &names) < 0) {
-                fence->r = fence->r ?: -ENOMEM;
+                ptx_edits_fail_memory(&fence->edits);
                 return;
         }
-        for (size_t i = 0; i < names.n_names && !fence->r; i++)
+        for (size_t i = 0; i < names.n_names && !fence->edits.r; i++)
                 if (is_special(names.names[i]))
-                        fence_refuse(fence, "%.*s is declared twice, so it cannot be fenced",
-                                     (int)MIN(names.names[i].n, 200), names.names[i].s);
-        for (size_t i = 0; i < fence->module->n_locals && !fence->r; i++)
+                        ptx_edits_refuse(&fence->edits,
+                                         "%.*s is declared twice, so it cannot be fenced",
+                                         (int)MIN(names.names[i].n, 200), names.names[i].s);
+        for (size_t i = 0; i < fence->module->n_locals && !fence->edits.r; i++)
                 check_local(fence, &names, &fence->module->locals[i]);
 }

@@ -5,54 +5,63 @@
 /*
  * Fence text
  *
- * What the parts of the fence rewrite share: the module, and the edits of its text. An edit replaces
- * some bytes of the text; edits may be made in any order and must not overlap. Those at one place
- * stay in the order in which they were made.
+ * What the parts of the fence rewrite share: the module, and the edits of its text.
  */
 
 #include <stdio.h>
 
 #include "compiler/check_access.h"
 #include "compiler/ptx/module.h"
+#include "compiler/ptx_edit.h"
 
-typedef struct FenceEdit {
-        const char *at;
-        size_t n_removed;
-        size_t begin; /* of its words in the stream */
-} FenceEdit;
+/* Accesses that are compared together, in bytes from what the first one's register has then. */
+typedef struct FenceSpan {
+        int64_t begin;             /* of the lowest access */
+        int64_t last;              /* where the highest access begins */
+        int64_t end;               /* of all */
+        CheckKind kind;            /* not CHECK_LOAD if one of them writes */
+        size_t first;              /* instruction */
+        bool begins_run, ends_run; /* of the spans that share a predicate */
+} FenceSpan;
 
 typedef struct FenceText {
-        const PtxModule *module;
-        PtxToken text;
-        FILE *words; /* of all edits, one after the other */
-        FenceEdit *edits;
-        size_t n_edits;
-        PtxToken *parts; /* of the text, to be written with their edits, one after the other */
-        size_t n_parts;
-        bool is_second;      /* only the first range counts (FENCE_SUFFIX) */
+        const PtxModule *module; /* of the edits */
+        PtxEdits edits;
+        FenceSpan *spans; /* of the function */
+        size_t n_spans;
+        uint32_t *span_of;   /* of each of its instructions: its span's number and 1, or 0 */
+        bool is_one_range;   /* only the first range counts (FENCE_ONE_RANGE) */
         bool has_variables;  /* accesses may be of the module's own variables, or of those words: */
         bool has_grid_words; /* its instructions read where the words of a cooperative launch are */
         bool is_entry;       /* the function is one: its bounds are read anew before each use */
-        int r;
-        char *error;
 } FenceText;
-
-/** fence_refuse() - the first message stays. */
-void fence_refuse(FenceText *fence, const char *format, ...) _printf_(2, 3);
-/** fence_edit() - replace @n_removed bytes at @at by what is printed next. Return: where to print it. */
-FILE *fence_edit(FenceText *fence, const char *at, size_t n_removed);
-/** fence_end_of() - behind the semicolon of an instruction. */
-const char *fence_end_of(const FenceText *fence, const PtxInstruction *in);
 
 /** fence_check_letters() - refuse text that an assembler may divide into words in another way than the reader. */
 void fence_check_letters(FenceText *fence);
 /** fence_check_names() - refuse names that an assembler may find in another place than the reader. */
 void fence_check_names(FenceText *fence);
 
-/** fence_is_access() - whether fence_access() compares an address. */
-bool fence_is_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
-/** fence_access() - put an instruction that accesses memory within the fence. */
+/** fence_find_accesses() - those that are compared: those of shared memory are not. Return: how many. */
+size_t fence_find_accesses(FenceText *fence, const PtxFunction *function, const PtxInstruction *in,
+                           CheckAccess accesses[CHECK_ACCESSES_MAX]);
+/** fence_find_spans() - of a function: set spans and span_of, which are free()d. */
+void fence_find_spans(FenceText *fence, const PtxFunction *function);
+/** fence_access() - put an instruction that accesses memory within the fence, after fence_find_spans(). */
 void fence_access(FenceText *fence, const PtxFunction *function, const PtxInstruction *in);
+/** fence_find_function() - Return: NULL: it is none of the module. */
+const PtxFunction *fence_find_function(const FenceText *fence, PtxToken name);
+/** fence_add_parameters() - the fence becomes one of all functions and prototypes. */
+void fence_add_parameters(FenceText *fence);
+/** fence_add_parameter() - behind ".entry" or ".func", which @tokens come from. */
+void fence_add_parameter(FenceText *fence, PtxTokens *tokens, bool is_entry);
+/** fence_add_to_prototype() - behind ".callprototype". */
+void fence_add_to_prototype(FenceText *fence, PtxTokens *tokens);
+/** fence_call() - pass the fence on, to functions that have one alone. */
+void fence_call(FenceText *fence, const PtxInstruction *in);
+/** fence_tell() - tell of accesses outside, before what may end the thread. */
+void fence_tell(FenceText *fence, const char *at);
+/** fence_print_words() - in any function, read all words of its fence. */
+void fence_print_words(FILE *out);
 /**
  * fence_print_word() - in an entry, read a word of its fence anew: "b0", say
  *

@@ -202,8 +202,8 @@ static int image_read_function(Image *image, Function *function, Failure *failur
                 image_find_beside(function, BATCH_SUFFIX, cu, image->module, &function->twin,
                                   &function->twin_max_threads);
         if (image->is_fenced)
-                image_find_beside(function, FENCE_SUFFIX, cu, image->module, &function->second,
-                                  &function->second_max_threads);
+                image_find_beside(function, FENCE_ONE_RANGE, cu, image->module,
+                                  &function->one_range, &function->one_range_max_threads);
         return 0;
 }
 

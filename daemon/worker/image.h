@@ -52,8 +52,8 @@ struct Function {
         size_t n_parameter_bytes;  /* where the last parameter ends */
         CUfunction twin;           /* runs many jobs in one launch (compiler/batch.h); NULL: none */
         unsigned twin_max_threads; /* in a block */
-        CUfunction second; /* for jobs whose fence has one range (FENCE_SUFFIX); NULL: none */
-        unsigned second_max_threads;
+        CUfunction one_range; /* for jobs whose fence has one range (FENCE_ONE_RANGE); NULL: none */
+        unsigned one_range_max_threads;
         InPlace *in_place;    /* results of trials; NULL: none yet */
         Checkable *checkable; /* of its image, if that is checked; else NULL */
         Function *wide;       /* a built-in reduction's other form (wide.h); NULL: none */

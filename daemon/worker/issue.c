@@ -95,19 +95,19 @@ void issue_choose(const Issuer *issuer, Batch *batch, InPlaceBeside beside, uint
 
 /* ---- the steps of one job -------------------------------------------------------------- */
 
-/* Dynamic shared memory that a kernel gets without asking; second entries are asked for no more. */
-#define SECOND_SHARED_MAX (48u << 10)
+/* Dynamic shared memory that a kernel gets without asking; entries for one range are asked for no more. */
+#define ONE_RANGE_SHARED_MAX (48u << 10)
 
-/* The kernel, or its second entry if the fence has one range. */
+/* The kernel, or its entry for one range if the fence has one. */
 static CUfunction issue_function(const Program *program, const ProgramLaunch *launch) {
         const Function *function = launch->function;
         uint64_t n_threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
 
-        if (!function->second || program->fence.ranges[1].n_bytes > 0 || launch->cooperative ||
-            launch->cluster[0] || n_threads > function->second_max_threads ||
-            function->static_shared + launch->shared_bytes > SECOND_SHARED_MAX)
+        if (!function->one_range || program->fence.ranges[1].n_bytes > 0 || launch->cooperative ||
+            launch->cluster[0] || n_threads > function->one_range_max_threads ||
+            function->static_shared + launch->shared_bytes > ONE_RANGE_SHARED_MAX)
                 return function->function;
-        return function->second;
+        return function->one_range;
 }
 
 static CUresult issue_launch(const Issuer *issuer, const Program *program,

@@ -300,6 +300,74 @@ def test_no_name_of_a_module_takes_the_place_of_one_of_the_fence(alice, bob, sec
     assert from_device(bob, secret[0], 64) == [SECRET] * 64
 
 
+# Accesses of one address plus constants are compared once: %rd1 is the user's own memory, in which the address of the
+# secret is, %rd2 the secret, and %q true.
+TOGETHER = {
+    "by_the_load": "ld.global.u64 %rd1, [%rd1]; ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1+4], 1;",
+    "by_a_vector": "ld.global.u32 %r1, [%rd1]; ld.global.v2.u64 {%rd4, %rd1}, [%rd1]; ld.global.u32 %r1, [%rd1+4];",
+    "by_mov": "ld.global.u32 %r1, [%rd1]; mov.u64 %rd1, %rd2; ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1+4], 1;",
+    "by_mov_under_a_predicate": "ld.global.u32 %r1, [%rd1]; @%q mov.u64 %rd1, %rd2; ld.global.u32 %r1, [%rd1+4];",
+    "by_sum": "sub.s64 %rd4, %rd2, %rd1; ld.global.u32 %r1, [%rd1]; add.s64 %rd1, %rd1, %rd4; ld.global.u32 %r1, [%rd1];",
+    "by_parts": "mov.b64 {%r2, %r3}, %rd2; ld.global.u32 %r1, [%rd1]; mov.b64 %rd1, {%r2, %r3}; ld.global.u32 %r1, [%rd1];",
+    "by_a_copy": "mov.u64 %rd4, %rd1; ld.global.u32 %r1, [%rd4]; @%q mov.u64 %rd4, %rd2; ld.global.u32 %r1, [%rd4];",
+    "by_a_branch": "bra M; N: mov.u64 %rd1, %rd2; bra O; M: ld.global.u32 %r1, [%rd1]; bra N; O: ld.global.u32 %r1, [%rd1+4];",
+    "by_a_loop": "N: ld.global.u32 %r1, [%rd1]; @!%q ret; ld.global.u32 %r1, [%rd1+4]; setp.eq.u64 %q, %rd1, %rd2; not.pred %q, %q; "
+                 "mov.u64 %rd1, %rd2; @%q bra N;",
+    "by_a_name": "ld.global.u32 %r1, [%rd1]; { .reg .b64 %rd1; mov.u64 %rd1, %rd2; ld.global.u32 %r1, [%rd1+4]; }",
+    "by_another_predicate": "not.pred %q, %q; @%q ld.global.u32 %r1, [%rd1]; not.pred %q, %q; mov.u64 %rd1, %rd2; "
+                            "@%q ld.global.u32 %r1, [%rd1]; @%q st.global.u32 [%rd1+4], 1;",
+    "by_one_of_others": "ld.global.u32 %r1, [%rd2]; ld.global.u32 %r2, [%rd1]; ld.global.u32 %r1, [%rd2+4]; st.global.u32 [%rd2], %r2;",
+}
+
+
+@pytest.mark.parametrize("way", TOGETHER)
+def test_no_base_changes_behind_the_comparison(alice, bob, secret, way):
+    text = (".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 own, .param .u64 at, .param .u64 out)\n{\n"
+            ".reg .pred %q; .reg .b32 %r<4>; .reg .b64 %rd<5>;\nld.param.u64 %rd1, [own]; ld.param.u64 %rd2, [at]; "
+            f"ld.param.u64 %rd3, [out]; setp.eq.u64 %q, %rd1, %rd1; mov.u32 %r1, 9;\n{TOGETHER[way]}\n"
+            "membar.gl; st.global.u32 [%rd3], %r1; ret;\n}\n")
+    own = on_device(alice, numpy.full(8, secret[1], numpy.uint64))
+    out = alice.arena(4)
+    completion = alice.run(Job().launch(alice.load(text, format=pb.PTX), "k", [InOut(own), u64(secret[1]), Out(out)]))
+    assert_failed(completion, pb.E_FAULT, "outside of the job's", "fence = yes")
+    assert out.array(numpy.uint32)[0] != SECRET
+    assert from_device(bob, secret[0], 64) == [SECRET] * 64
+
+
+def test_a_lock_is_released_if_what_it_protects_is_outside(alice, secret):
+    """So that other threads do not wait forever."""
+    module = alice.load("""
+extern "C" __global__ void k(int *lock, int *far, int *out)
+{
+        while (atomicCAS(lock, 0, 1) != 0)
+                ;
+        out[0] += 1 + far[0];
+        far[1] = 1;
+        atomicExch(lock, 0);
+}
+""")
+    lock = on_device(alice, numpy.zeros(1, numpy.uint32))
+    out = on_device(alice, numpy.zeros(1, numpy.uint32))
+    completion = alice.run(Job().launch(module, "k", [InOut(lock), u64(secret[1]), InOut(out)], grid=64))
+    assert_failed(completion, pb.E_FAULT, "outside of the job's", "fence = yes")
+    assert from_device(alice, lock, 1) == [0]
+
+
+def test_all_of_what_is_compared_together_is_inside_or_nothing_is_done(alice):
+    module = alice.load("""
+extern "C" __global__ void k(const int *in, int *out, long long at)
+{
+        out[0] = in[at] + in[at + 1] + in[at + 2];
+}
+""")
+    data, out = on_device(alice, numpy.arange(1, 65, dtype=numpy.uint32)), alice.arena(4)
+    for at, total in ((0, 6), (61, 189)):
+        alice.run_well(Job().launch(module, "k", [In(data), Out(out), i64(at)]))
+        assert out.array(numpy.int32)[0] == total
+    completion = alice.run(Job().launch(module, "k", [In(data), Out(out), i64(-1)]))
+    assert_failed(completion, pb.E_FAULT, "outside of the job's", "fence = yes")
+
+
 @pytest.mark.parametrize("step", [4, 64, 4096, 1 << 20, 1 << 30, -4, -4096, -(1 << 20), -(1 << 30)])
 def test_a_scan_of_addresses_finds_nothing_and_faults_nowhere(fenced, alice, bob, secret, step):
     workers = fenced.workers()

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compiler/ptx/module.h"
 
+#include <string.h>
+
 static const struct {
         const char *name;
         unsigned size;
@@ -36,6 +38,13 @@ bool ptx_type_is_signed(PtxType type) {
 
 bool ptx_type_is_float(PtxType type) {
         return type >= PTX_F16;
+}
+
+bool ptx_opcode_is(const PtxInstruction *instruction, const char *name) {
+        PtxToken opcode = instruction->opcode;
+        size_t n = strlen(name);
+
+        return ptx_token_starts(opcode, name) && (opcode.n == n || opcode.s[n] == '.');
 }
 
 size_t ptx_variable_size(const PtxVariable *variable) {

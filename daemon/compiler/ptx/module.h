@@ -91,6 +91,7 @@ typedef struct PtxInstruction {
         uint32_t line;
         uint32_t scope;
         uint32_t file, file_line; /* of the source, from .loc; 0: not known */
+        bool follows;             /* between the one before it and this is nothing but .loc */
         bool is_guarded;          /* @p or @!p */
         PtxOperand guard;
         PtxOperand *operands;
@@ -209,6 +210,8 @@ unsigned ptx_type_size(PtxType type);
 /** ptx_type_is_signed() - s8 to s64; ptx_type_is_float(): f16 to f64, also packed ones. */
 bool ptx_type_is_signed(PtxType type);
 bool ptx_type_is_float(PtxType type);
+/** ptx_opcode_is() - whether it is that instruction, with any types and modifiers. */
+bool ptx_opcode_is(const PtxInstruction *instruction, const char *name);
 /** ptx_variable_size() - in bytes, at most PTX_VARIABLE_MAX. */
 size_t ptx_variable_size(const PtxVariable *variable);
 

@@ -113,6 +113,7 @@ static void skip_statement(Reader *reader) {
 static void read_labelled(Reader *reader, PtxToken text) {
         PtxOperand list = {.kind = PTX_LIST};
 
+        reader->follows = false;
         reader_note_local(reader, text, false);
         if (reader_accept(reader, ".branchtargets")) {
                 reader_operands(reader, &list, ";");
@@ -134,14 +135,17 @@ static void read_location(Reader *reader) {
         reader->file_line = (uint32_t)reader_number(reader);
         (void)reader_number(reader);
         while (reader_accept(reader, ",")) {
-                bool is_place = ptx_token_is(reader_peek(reader), "inlined_at");
+                bool is_place = reader_accept(reader, "inlined_at");
 
-                (void)reader_next(reader);
-                (void)reader_next(reader);
-                for (unsigned i = 0; is_place && i < 2; i++)
+                for (unsigned i = 0; is_place && i < 3; i++)
                         (void)reader_number(reader);
+                if (is_place)
+                        continue;
+                reader_expect(reader, "function_name");
+                if (!ptx_token_is_name(reader_next(reader)))
+                        reader_fail(reader, "a function's name is expected");
                 if (reader_accept(reader, "+"))
-                        (void)reader_next(reader);
+                        (void)reader_number(reader);
         }
 }
 
@@ -207,9 +211,11 @@ static void add_instruction(Reader *reader, const PtxInstruction *instruction) {
 
         if (function->n_instructions == INSTRUCTIONS_MAX)
                 reader_fail(reader, "too many instructions");
-        if (reader_grow(reader, &function->instructions, function->n_instructions,
-                        sizeof(*function->instructions)))
-                function->instructions[function->n_instructions++] = *instruction;
+        if (!reader_grow(reader, &function->instructions, function->n_instructions,
+                         sizeof(*function->instructions)))
+                return;
+        function->instructions[function->n_instructions++] = *instruction;
+        reader->follows = true;
 }
 
 static void read_guard(Reader *reader, PtxInstruction *instruction) {
@@ -226,6 +232,7 @@ static void read_instruction(Reader *reader, PtxToken token) {
                 .scope = reader->scope,
                 .file = reader->file,
                 .file_line = reader->file_line,
+                .follows = reader->follows,
         };
 
         if (ptx_token_is(token, "@")) {
@@ -275,6 +282,7 @@ void reader_body(Reader *reader) {
         reader->parents = NULL;
         reader->scope = reader->n_scopes = 0;
         reader->file = reader->file_line = 0;
+        reader->follows = false;
         open_scope(reader);
         for (;;) {
                 PtxToken token = reader_next(reader);
@@ -287,6 +295,9 @@ void reader_body(Reader *reader) {
                         reader_function(reader)->end = token.s;
                         break;
                 }
+                if (*token.s == '{' || *token.s == '}' ||
+                    (*token.s == '.' && !ptx_token_is(token, ".loc")))
+                        reader->follows = false;
                 if (ptx_token_is(token, "{")) {
                         open_scope(reader);
                         depth++;

@@ -23,6 +23,7 @@ typedef struct Reader {
         uint32_t scope, n_scopes; /* of the function */
         uint32_t *parents;        /* of each scope */
         uint32_t file, file_line; /* of the last .loc in the function */
+        bool follows;             /* since the last instruction was nothing but .loc */
         int r;
         char *error;
 } Reader;

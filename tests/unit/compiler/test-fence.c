@@ -27,7 +27,9 @@
         "mov.f32 %f1, 0f00000000;\nsetp.eq.u32 %q1, %r1, 0;\n"
 #define TELL           WORD("f", "32") "\t@!%gpuq_fence_ok st.global.u32 [%gpuq_fence_f], 1;\n\t"
 #define WORD(name, at) "\tld.param.b64 %gpuq_fence_" name ", [gpuq_fence+" at "];\n"
-#define INSIDE         WORD("b0", "0") WORD("n0", "8") WORD("b1", "16") WORD("n1", "24") INSIDE_RANGES
+#define BOUNDS         WORD("b0", "0") WORD("n0", "8") WORD("b1", "16") WORD("n1", "24")
+#define INSIDE         BOUNDS INSIDE_RANGES
+#define COMPARED       "%gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b0;"
 #define INSIDE_RANGES                                                                              \
         "\tsub.s64 %gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b0;\n"                                \
         "\tsetp.lt.u64 %gpuq_fence_p, %gpuq_fence_t, %gpuq_fence_n0;\n"                            \
@@ -81,7 +83,7 @@ static void assert_assembles(const Fenced *fenced, const char *target) {
         unlink(path);
 }
 
-/* Not counting second entries, which stand behind all else. */
+/* Not counting entries for one range, which stand behind all else. */
 static size_t count(const char *text, const char *what) {
         const char *end = strstr(text, "k$gpuq_fence(");
         size_t n = 0;
@@ -95,7 +97,7 @@ static size_t count(const char *text, const char *what) {
 
 static void a_load_outside_gives_zeros_and_a_store_nothing(void **state) {
         _cleanup_(fenced_finish) Fenced fenced =
-                rewrite(HEAD ENTRY BEGIN "st.global.f32 [%rd1+4], %f1;\n"
+                rewrite(HEAD ENTRY BEGIN "st.global.f32 [%rd1+4], %f1;\nbar.sync 0;\n"
                                          "ld.global.v2.u32 {%r3, _}, [%rd1];\n"
                                          "ret;\n}\n");
 
@@ -113,15 +115,15 @@ static void a_load_outside_gives_zeros_and_a_store_nothing(void **state) {
         assert_assembles(&fenced, "sm_75");
 }
 
-static void a_second_entry_compares_with_one_range(void **state) {
+static void an_entry_for_one_range_compares_with_one(void **state) {
         _cleanup_(fenced_finish) Fenced fenced =
                 rewrite(HEAD ENTRY BEGIN
                         "st.global.f32 [%rd1], %f1;\nret;\n}\n.entry idle()\n{\nret;\n}\n");
-        const char *second = strstr(fenced.text, ".visible .entry k$gpuq_fence(");
+        const char *one_range = strstr(fenced.text, ".visible .entry k$gpuq_fence(");
 
-        assert_non_null(second);
-        assert_non_null(strstr(second, "\t@%gpuq_fence_p st.global.f32"));
-        assert_null(strstr(second, "%gpuq_fence_t, %gpuq_fence_n1"));
+        assert_non_null(one_range);
+        assert_non_null(strstr(one_range, "\t@%gpuq_fence_p st.global.f32"));
+        assert_null(strstr(one_range, "%gpuq_fence_t, %gpuq_fence_n1"));
         assert_null(strstr(fenced.text, "idle$gpuq_fence"));
         assert_assembles(&fenced, "sm_75");
 }
@@ -216,6 +218,225 @@ static void asynchronous_copies_are_compared_where_they_read(void **state) {
 
         assert_int_equal(count(fenced.text, "\t@%gpuq_fence_p cp.async.ca"), 1);
         assert_assembles(&fenced, "sm_80");
+}
+
+/* ---- accesses that are compared together --------------------------------------------------------- */
+
+static void accesses_of_one_address_are_compared_once(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ENTRY BEGIN "ld.global.f32 %f2, [%rd1+-4];\nadd.f32 %f1, %f1, %f2;\n"
+                                         "ld.global.v4.f32 {%f3,%f4,%f5,%f6}, [%rd1+16];\n"
+                                         "st.global.f32 [%rd1], %f1;\nret;\n}\n");
+        const char *one_range = strstr(fenced.text, "k$gpuq_fence(");
+
+        assert_int_equal(count(fenced.text, COMPARED), 1);
+        assert_non_null(strstr(
+                fenced.text,
+                "\tadd.s64 %gpuq_fence_a, %rd1, -4;\n" BOUNDS
+                "\tsub.s64 %gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b0;\n"
+                "\tsetp.ge.s64 %gpuq_fence_p, %gpuq_fence_t, 0;\n"
+                "\tadd.s64 %gpuq_fence_t, %gpuq_fence_t, 20;\n"
+                "\tsetp.lt.and.u64 %gpuq_fence_p, %gpuq_fence_t, %gpuq_fence_n0, %gpuq_fence_p;\n"
+                "\tsub.s64 %gpuq_fence_t, %gpuq_fence_a, %gpuq_fence_b1;\n"
+                "\tsetp.ge.s64 %gpuq_fence_q, %gpuq_fence_t, 0;\n"
+                "\tadd.s64 %gpuq_fence_t, %gpuq_fence_t, 20;\n"
+                "\tsetp.lt.and.u64 %gpuq_fence_q, %gpuq_fence_t, %gpuq_fence_n1, %gpuq_fence_q;\n"
+                "\tor.pred %gpuq_fence_p, %gpuq_fence_p, %gpuq_fence_q;\n"
+                "\tand.pred %gpuq_fence_ok, %gpuq_fence_ok, %gpuq_fence_p;\n"
+                "\t@%gpuq_fence_p ld.global.f32 %f2, [%rd1+-4];"));
+        assert_non_null(strstr(one_range, "\tand.pred %gpuq_fence_ok"));
+        assert_non_null(strstr(fenced.text, "\t@%gpuq_fence_p st.global.f32 [%rd1], %f1;"));
+        assert_int_equal(count(fenced.text, "\tnot.pred %gpuq_fence_q, %gpuq_fence_p;\n"), 2);
+        assert_assembles(&fenced, "sm_75");
+}
+
+/* In a run: the first that is outside makes those behind it do nothing too. */
+static void accesses_that_follow_each_other_have_one_predicate(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ENTRY BEGIN "ld.global.f32 %f2, [%rd1];\nld.global.f32 %f3, [%rd2];\n"
+                                         "st.global.f32 [%rd1+4], %f2;\nret;\n}\n");
+        const char *one_range = strstr(fenced.text, "k$gpuq_fence(");
+
+        assert_int_equal(count(fenced.text, COMPARED), 2);
+        assert_int_equal(count(fenced.text, "\tand.pred %gpuq_fence_ok"), 1);
+        assert_int_equal(count(fenced.text, "\tmov.pred %gpuq_fence_h, %gpuq_fence_p;\n"), 1);
+        assert_int_equal(count(fenced.text, "\tand.pred %gpuq_fence_p, %gpuq_fence_p, "
+                                            "%gpuq_fence_h;\n\tand.pred %gpuq_fence_ok"),
+                         1);
+        assert_non_null(strstr(one_range, "\tsetp.lt.and.u64 %gpuq_fence_p, %gpuq_fence_t, "
+                                          "%gpuq_fence_n0, %gpuq_fence_p;\n"
+                                          "\tand.pred %gpuq_fence_ok, %gpuq_fence_ok, "
+                                          "%gpuq_fence_p;\n\t@%gpuq_fence_p ld.global.f32 %f3"));
+        assert_null(strstr(one_range, "%gpuq_fence_h, %gpuq_fence_p"));
+        assert_assembles(&fenced, "sm_75");
+}
+
+#define L(register) "ld.global.u32 %r3, [" register "];\n"
+
+/* How many comparisons there are, and how many runs: what is compared by itself is one too. */
+static const struct {
+        const char *body;
+        size_t n_compared, n_runs;
+} spans[] = {
+        {L("%rd1") L("%rd1+8"), 1, 1},
+        {L("%rd1") "/* @ L: } */ // ;\n" L("%rd1+8"), 1, 1},
+        {L("%rd1") L("%rd2") L("%rd1+8") L("%rd2+-8"), 2, 1},
+        {L("%rd1") L("%rd2") L("%rd1"), 2, 1},
+        {L("%rd1+4") L("%rd1+-12"), 1, 1},
+        {L("%rd1") ".shared .u32 tile[8];\n" L("%rd1"), 2, 2},
+        {L("%rd1") "ld.param.u32 %r1, [n];\nselp.b32 %r4, %r1, %r2, %q1;\n" L("%rd1"), 1, 1},
+        /* the base is another one */
+        {"ld.global.u64 %rd1, [%rd1];\n" L("%rd1"), 2, 1},
+        {L("%rd1") "ld.global.v2.u64 {%rd3, %rd1}, [%rd2];\n" L("%rd1"), 3, 1},
+        {L("%rd1") "ld.param.u64 %rd1, [p];\n" L("%rd1"), 2, 1},
+        {L("%rd1") "mov.b64 %rd1, {%r1, %r2};\n" L("%rd1"), 2, 1},
+        {L("%rd1") "mov.u64 %rd1, %rd2;\n" L("%rd1"), 2, 1},
+        {L("%rd1") "@%q1 mov.u64 %rd1, %rd2;\n" L("%rd1"), 2, 1},
+        {L("%rd1") "@%q1 add.s64 %rd1, %rd1, 4;\n" L("%rd1"), 2, 1},
+        {L("%rd1") "add.s64 %rd1, %rd1, %rd1;\n" L("%rd1"), 2, 1},
+        {L("%rd1") "mad.wide.u32 %rd1, %r1, 4, %rd1;\n" L("%rd1"), 2, 1},
+        {L("%rd1") "add.s64 %rd1, %rd1, 0x7fffffffffffffff;\n" L("%rd1"), 2, 1},
+        {L("%rd1") "sub.s64 %rd1, %rd1, 4;\n" L("%rd1"), 2, 1},
+        /* the same, plus a constant */
+        {L("%rd1") "add.s64 %rd1, %rd1, 4;\n" L("%rd1"), 1, 1},
+        {"mov.u64 %rd3, %rd1;\n" L("%rd1") L("%rd3+4"), 1, 1},
+        {"mov.u64 %rd3, %rd1;\n" L("%rd1") "mov.u64 %rd1, 0;\n" L("%rd3+4") L("%rd1"), 2, 1},
+        {"add.s64 %rd3, %rd1, -8;\n" L("%rd3+4") L("%rd1"), 1, 1},
+        {"mov.u64 %rd3, %rd1;\n@%q1 bra M;\nM:\n" L("%rd1") L("%rd3"), 2, 1},
+        {L("%rd1") "@%q1 mov.u64 %rd2, %rd1;\n" L("%rd2"), 2, 1},
+        /* far from each other, and beyond all addresses */
+        {L("%rd1+-300000000") L("%rd1+300000000"), 2, 2},
+        {L("%rd1+-268435456") L("%rd1+268435456"), 1, 1},
+        {L("%rd1") L("%rd1+9223372036854775807"), 2, 2},
+        {L("%rd1") L("%rd1+-9223372036854775808"), 2, 2},
+        {L("%rd1") L("%rd1+18446744073709551615"), 1, 1}, /* -1 */
+        {L("%rd1+268435456") "add.s64 %rd1, %rd1, 268435456;\n" L("%rd1+268435456"), 2, 1},
+        {L("%rd1+268435456") "add.s64 %rd1, %rd1, 268435456;\nadd.s64 %rd1, %rd1, 268435456;\n" L(
+                 "%rd1"),
+         2, 1},
+        /* predicates */
+        {"@%q1 " L("%rd1") "@%q1 " L("%rd1+4"), 1, 1},
+        {"@%q1 " L("%rd1") L("%rd1+4"), 2, 2},
+        {"@%q1 " L("%rd1") "@!%q1 " L("%rd1+4"), 2, 2},
+        {"@%q1 " L("%rd1") "@%q2 " L("%rd1+4"), 2, 2},
+        {"@%q1 " L("%rd1") "setp.eq.u32 %q2|%q1, %r1, 1;\n@%q1 " L("%rd1+4"), 2, 2},
+        {"@%q1 " L("%rd1") "not.pred %q1, %q1;\n@%q1 " L("%rd1+4"), 2, 2},
+        /* what may go elsewhere, end the thread or write to its stack */
+        {L("%rd1") "M:\n" L("%rd1"), 2, 2},
+        {L("%rd1") "@%q1 bra M;\n" L("%rd1") "M:\n", 2, 2},
+        {L("%rd1") "@%q1 exit;\n" L("%rd1"), 2, 2},
+        {L("%rd1") "@%q1 ret;\n" L("%rd1"), 2, 2},
+        {L("%rd1") "@%q1 trap;\n" L("%rd1"), 2, 2},
+        {L("%rd1") "bar.sync 0;\n" L("%rd1"), 2, 2},
+        {L("%rd1") "membar.gl;\n" L("%rd1"), 2, 2},
+        {L("%rd1") "shfl.sync.idx.b32 %r4|%q2, %r3, 0, 31, -1;\n" L("%rd1"), 2, 2},
+        {L("%rd1") "call e, ();\n" L("%rd1"), 2, 2},
+        {L("%rd1") "st.local.u32 [own], %r3;\n" L("%rd1"), 2, 2},
+        {L("%rd1") "st.shared.u32 [block], %r3;\n" L("%rd1"), 2, 2},
+        {L("%rd1") "st.u32 [%rd1], %r3;\n" L("%rd1"), 3, 3},
+        {L("%rd1") "ld.u32 %r4, [%rd1];\n" L("%rd1"), 3, 3},
+        {L("%rd1") "ld.shared.u32 %r4, [block];\nld.local.u32 %r4, [own];\n" L("%rd1"), 1, 1},
+        {L("%rd1") "ld.shared.u64 %rd1, [block];\n" L("%rd1"), 2, 1},
+        /* what others may wait for */
+        {L("%rd1") "atom.global.add.u32 %r4, [%rd1+4], 1;\n" L("%rd1"), 3, 3},
+        {L("%rd1") "red.global.add.u32 [%rd1+4], 1;\n" L("%rd1"), 3, 3},
+        {L("%rd1") "st.volatile.global.u32 [%rd1+4], 1;\n" L("%rd1"), 3, 3},
+        {L("%rd1") "ld.volatile.global.u32 %r4, [%rd1+4];\n" L("%rd1"), 3, 3},
+        {L("%rd1") "ld.acquire.gpu.global.u32 %r4, [%rd1+4];\n" L("%rd1"), 3, 3},
+        {"ld.volatile.global.u64 %rd1, [%rd1];\n" L("%rd1"), 2, 2},
+        /* what stands between */
+        {"{\n" L("%rd1") "}\n" L("%rd1"), 2, 2},
+        {L("%rd1") "{\n.reg .b64 %rd1;\nmov.u64 %rd1, %rd2;\n" L("%rd1") "}\n" L("%rd1"), 3, 3},
+        {L("%rd1") "{ " L("%rd1") ".reg .b64 %rd1; mov.u64 %rd1, 0;\n" L("%rd1") "}\n", 3, 3},
+        {L("%rd1") ".loc 1 3 4\n" L("%rd1"), 1, 1},
+        {".loc 1 2 3\n" L("%rd1") ".loc 1 3 4, function_name $name, inlined_at 1 2 3\n" L("%rd1"),
+         1, 1},
+        {".loc 1 2 3\n" L("%rd1") ".loc 1 3 4, function_name $name + 4, inlined_at 1 2 3\nM: " L(
+                 "%rd1"),
+         2, 2},
+        {".loc 1 3 4\n" L("%rd1") "M:\n.loc 1 3 5\n" L("%rd1"), 2, 2},
+        {L("%rd1") ".reg .b32 x;\n" L("%rd1"), 2, 2},
+        {L("%rd1") ".pragma \"nounroll\";\n" L("%rd1"), 2, 2},
+};
+
+#define SPANS_HEAD                                                                                 \
+        HEAD_OF("7.5", "sm_75")                                                                    \
+        ".file 1 \"a.cu\"\n.func e()\n{ exit; }\n"
+#define SPANS_END ".section .debug_str\n{\n$name:\n.b8 65\n.b8 0\n}\n"
+
+static void print_span_case(FILE *out, const char *name, const char *body) {
+        fprintf(out, ".visible .entry %s(.param .u64 p, .param .u32 n)\n{\n%s%s%sret;\n}\n", name,
+                BEGIN,
+                ".local .align 4 .b8 own[16];\n.shared .align 8 .u32 block[8];\n"
+                "mov.pred %q2, %q1;\nmov.u64 %rd3, 0;\n",
+                body);
+}
+
+static void what_is_compared_together_is_certain_to_be_reached(void **state) {
+        _cleanup_(freep) char *all = NULL;
+        size_t n_all;
+        FILE *out = open_memstream(&all, &n_all);
+        Fenced fenced;
+
+        fputs(SPANS_HEAD, out);
+        for (size_t i = 0; i < ARRAY_SIZE(spans); i++) {
+                _cleanup_(freep) char *text = NULL;
+                size_t n_text;
+                FILE *one = open_memstream(&text, &n_text);
+                char name[8];
+
+                fputs(SPANS_HEAD, one);
+                print_span_case(one, "k", spans[i].body);
+                fputs(SPANS_END, one);
+                fclose(one);
+                fenced = rewrite(text);
+                if (count(fenced.text, COMPARED) != spans[i].n_compared ||
+                    count(fenced.text, "and.pred %gpuq_fence_ok, ") != spans[i].n_runs)
+                        fail_msg("%s\n%s", spans[i].body, fenced.text);
+                fenced_finish(&fenced);
+                snprintf(name, sizeof(name), "k%zu", i);
+                print_span_case(out, name, spans[i].body);
+        }
+        fputs(SPANS_END, out);
+        fclose(out);
+        fenced = rewrite(all);
+        assert_assembles(&fenced, "sm_75");
+        fenced_finish(&fenced);
+}
+
+/* The last one has the most bytes behind it; the first one reaches the furthest. */
+static void all_bytes_and_stores_of_a_span_count_for_variables(void **state) {
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD ".global .u32 seen[4];\n" ENTRY BEGIN
+                             "mov.u64 %rd3, seen; ld.global.v4.u32 {%r3,%r4,%r5,%r6}, [%rd3+4];\n"
+                             "st.global.u8 [%rd3+8], %h1; ld.global.u32 %r3, [%rd3];\nret;\n}\n");
+
+        assert_int_equal(count(fenced.text, COMPARED), 1);
+        assert_int_equal(count(fenced.text, "\tmov.u32 %gpuq_fence_y, 20;\n"
+                                            "\tmov.u32 %gpuq_fence_x, 0;\n"
+                                            "\tmov.u32 %gpuq_fence_w, 1;\n"),
+                         1);
+        assert_assembles(&fenced, "sm_75");
+}
+
+static void any_number_of_accesses_can_be_in_a_run(void **state) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n_text, n = 20000;
+        FILE *out = open_memstream(&text, &n_text);
+        Fenced fenced;
+
+        fputs(HEAD ENTRY BEGIN ".reg .b64 %a<20>;\n", out);
+        for (unsigned i = 0; i < 20; i++)
+                fprintf(out, "add.s64 %%a%u, %%rd1, %%rd2;\n", i);
+        for (unsigned i = 0; i < n; i++)
+                fprintf(out, "ld.global.u32 %%r3, [%%a%u+%u];\n", i / 10 % 2 ? i % 5 : i % 20,
+                        4 * i);
+        fputs("ret;\n}\n", out);
+        fclose(out);
+        fenced = rewrite(text);
+        assert_true(count(fenced.text, COMPARED) < n);
+        assert_int_equal(count(fenced.text, "and.pred %gpuq_fence_ok, "), 1);
+        fenced_finish(&fenced);
 }
 
 /* ---- functions -------------------------------------------------------------------------------- */
@@ -422,6 +643,9 @@ static void what_cannot_be_fenced_is_refused(void **state) {
                 {HEAD ENTRY BEGIN ".reg .b64 %gpuq_fence_b0; ret;\n}\n",
                  "names of a fenced module"},
                 {HEAD ENTRY BEGIN "ld.global.u32 %r3, [%r1]; ret;\n}\n", "the address of ld"},
+                {HEAD ENTRY BEGIN "ld.global.u32 %r3, [!%rd1]; ret;\n}\n", "the address of ld"},
+                {HEAD ".global .u32 seen;\n" ENTRY BEGIN "ld.global.u32 %r3, [!seen]; ret;\n}\n",
+                 "the address of ld"},
                 {HEAD ".global .texref t;\n" ENTRY BEGIN "ret;\n}\n", "type \".texref\""},
                 {HEAD ENTRY BEGIN "tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}]; ret;\n}\n",
                  "textures and surfaces"},
@@ -490,7 +714,7 @@ static void the_builtin_kernels_can_be_fenced(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_load_outside_gives_zeros_and_a_store_nothing),
-                cmocka_unit_test(a_second_entry_compares_with_one_range),
+                cmocka_unit_test(an_entry_for_one_range_compares_with_one),
                 cmocka_unit_test(the_predicate_of_an_instruction_stays_in_force),
                 cmocka_unit_test(own_memory_of_threads_and_blocks_costs_nothing),
                 cmocka_unit_test(a_generic_address_may_be_of_the_windows_of_the_thread),
@@ -498,6 +722,11 @@ int main(void) {
                 cmocka_unit_test(both_ends_of_a_matrix_are_compared),
                 cmocka_unit_test(the_comparison_is_before_the_guard_of_its_instruction),
                 cmocka_unit_test(asynchronous_copies_are_compared_where_they_read),
+                cmocka_unit_test(accesses_of_one_address_are_compared_once),
+                cmocka_unit_test(accesses_that_follow_each_other_have_one_predicate),
+                cmocka_unit_test(what_is_compared_together_is_certain_to_be_reached),
+                cmocka_unit_test(all_bytes_and_stores_of_a_span_count_for_variables),
+                cmocka_unit_test(any_number_of_accesses_can_be_in_a_run),
                 cmocka_unit_test(calls_pass_the_fence_on),
                 cmocka_unit_test(a_call_by_pointer_goes_to_functions_of_the_module_alone),
                 cmocka_unit_test(a_branch_by_a_table_stays_within_it),

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compiler/ptx_edit.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/grow.h"
+
+#define TEXT_MAX      (16u << 20)
+#define VARIABLES_MAX 4096u /* of global and constant memory: each is compared with accesses */
+
+struct PtxEdit {
+        const char *at;
+        size_t n_removed;
+        size_t begin, end; /* of its words in the stream */
+};
+
+void ptx_edits_init(PtxEdits *edits, PtxToken text, const char *how, const char *own) {
+        int r;
+
+        *edits = (PtxEdits){.text = text, .how = how};
+        edits->words = open_memstream(&edits->buffer, &edits->n_buffer);
+        if (!edits->words) {
+                edits->r = -ENOMEM;
+                return;
+        }
+        if (text.n > TEXT_MAX) {
+                ptx_edits_refuse(edits, "the PTX is too large to be %s: the limit is 16 MiB", how);
+                return;
+        }
+        r = ptx_module_read(text.s, text.n, &edits->module, &edits->error);
+        edits->r = r > 0 ? PTX_EDIT_E_REFUSED : r;
+        if (ptx_token_has(text, own))
+                ptx_edits_refuse(edits, "names of a %s module must not contain %s", how, own);
+}
+
+void ptx_edits_finish(PtxEdits *edits) {
+        if (edits->words)
+                fclose(edits->words);
+        ptx_module_free(edits->module);
+        free(edits->buffer);
+        free(edits->edits);
+}
+
+static void end_last(PtxEdits *edits) {
+        if (edits->n_edits > 0)
+                edits->edits[edits->n_edits - 1].end = (size_t)ftello(edits->words);
+}
+
+FILE *ptx_edit(PtxEdits *edits, const char *at, size_t n_removed) {
+        end_last(edits);
+        if (grow(&edits->edits, edits->n_edits, sizeof(*edits->edits)) < 0)
+                ptx_edits_fail_memory(edits);
+        else
+                edits->edits[edits->n_edits++] = (PtxEdit){
+                        .at = at,
+                        .n_removed = n_removed,
+                        .begin = (size_t)ftello(edits->words),
+                };
+        return edits->words;
+}
+
+const char *ptx_edits_end_of(const PtxEdits *edits, const PtxInstruction *in) {
+        PtxTokens tokens = {in->opcode.s, edits->text.s + edits->text.n};
+        PtxToken token;
+
+        while ((token = ptx_tokens_next(&tokens)).n > 0)
+                if (ptx_token_is(token, ";"))
+                        return token.s + 1;
+        return tokens.at;
+}
+
+void ptx_edits_refuse(PtxEdits *edits, const char *format, ...) {
+        va_list arguments;
+
+        if (edits->r)
+                return;
+
+        edits->r = PTX_EDIT_E_REFUSED;
+        va_start(arguments, format);
+        if (vasprintf(&edits->error, format, arguments) < 0) {
+                edits->error = NULL;
+                edits->r = -ENOMEM;
+        }
+        va_end(arguments);
+        ptx_clean(edits->error);
+}
+
+void ptx_edits_check_variables(PtxEdits *edits) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < edits->module->n_variables; i++) {
+                const PtxVariable *variable = &edits->module->variables[i];
+
+                if (variable->space != PTX_GLOBAL && variable->space != PTX_CONST)
+                        continue;
+                if (variable->in_function)
+                        ptx_edits_refuse(edits,
+                                         "variable %.*s is declared in a function, so accesses of "
+                                         "it cannot be %s",
+                                         (int)MIN(variable->name.n, 200), variable->name.s,
+                                         edits->how);
+                n++;
+        }
+        if (n > VARIABLES_MAX)
+                ptx_edits_refuse(edits, "the module has %zu variables; a %s one may have %u", n,
+                                 edits->how, VARIABLES_MAX);
+}
+
+void ptx_edits_fail_memory(PtxEdits *edits) {
+        edits->r = edits->r ?: -ENOMEM;
+}
+
+/* They have no order if they are at one place, but for that in which they were made. */
+static int compare_edits(const void *a, const void *b) {
+        const PtxEdit *x = a, *y = b;
+
+        if (x->at != y->at)
+                return x->at < y->at ? -1 : 1;
+        return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* What is at the end of a part is before what follows it. */
+static bool is_in(const PtxEdits *edits, const PtxEdit *edit, PtxToken part) {
+        const char *end = part.s + part.n;
+
+        return edit->at >= part.s &&
+               (edit->at < end || (edit->at == end && end == edits->text.s + edits->text.n));
+}
+
+/* Return: false: edits overlap, as where two functions have one name. */
+static bool write_part(const PtxEdits *edits, PtxToken part, FILE *out) {
+        const char *at = part.s, *end = part.s + part.n;
+
+        for (size_t i = 0; i < edits->n_edits; i++) {
+                const PtxEdit *edit = &edits->edits[i];
+
+                if (!is_in(edits, edit, part))
+                        continue;
+                if (edit->at < at)
+                        return false;
+                fwrite(at, 1, (size_t)(edit->at - at), out);
+                fwrite(edits->buffer + edit->begin, 1, edit->end - edit->begin, out);
+                at = edit->at + edit->n_removed;
+        }
+        if (at > end)
+                return false;
+        fwrite(at, 1, (size_t)(end - at), out);
+        return true;
+}
+
+void ptx_edits_write(PtxEdits *edits, PtxToken part, FILE *out) {
+        end_last(edits);
+        if (fflush(edits->words) != 0)
+                ptx_edits_fail_memory(edits);
+        if (edits->r)
+                return;
+        if (edits->n_edits > 0)
+                qsort(edits->edits, edits->n_edits, sizeof(*edits->edits), compare_edits);
+        if (!write_part(edits, part, out))
+                ptx_edits_refuse(edits, "its functions are not understood");
+        edits->n_edits = 0;
+}

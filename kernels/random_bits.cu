@@ -2,9 +2,9 @@
 /*
  * @kernel random_bits
  * @types  u32
- * @text   x[i] = 32 random bits: word skip + i of Philox 4x32-10 from block first on; stream is the upper half of its counter
+ * @text   x[i] = 32 random bits: word skip + i of Philox 4x32-10 from block first on
  * @args   out:x:real:n u64:n u64:seed u64:stream u64:first u64:skip
- * @launch any grid, any block
+ * @launch any grid and block
  */
 #include "random.cuh"
 

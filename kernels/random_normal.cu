@@ -2,9 +2,9 @@
 /*
  * @kernel random_normal
  * @types  f32 f64
- * @text   x[i] = a normal random number of mean 0 and variance 1, as random_uniform by Box and Muller's method
+ * @text   x[i] = a normal random number of mean 0 and variance 1, by Box and Muller's method
  * @args   out:x:real:n u64:n u64:seed u64:stream u64:first u64:skip
- * @launch any grid, any block
+ * @launch any grid and block
  */
 #include "random.cuh"
 

@@ -2,9 +2,9 @@
 /*
  * @kernel random_uniform
  * @types  f32 f64
- * @text   x[i] = a random number from 0, exclusively, to 1: number skip + i from block first of Philox 4x32-10 on, as cuRAND's
+ * @text   x[i] = a random number from 0, not 0 itself, to 1: number skip + i of Philox 4x32-10 from block first on, as cuRAND's
  * @args   out:x:real:n u64:n u64:seed u64:stream u64:first u64:skip
- * @launch any grid, any block
+ * @launch any grid and block
  */
 #include "random.cuh"
 

@@ -2,9 +2,9 @@
 /*
  * @kernel scan
  * @types  u32 u64 f32 f64
- * @text   y[i] = sum of x[j] for j <= i, or j < i if exclusive is not 0; f32 accumulated in f64; y may be x
- * @args   in:x:real:n in:sums:u64:parts out:y:real:n u64:n u64:parts u64:exclusive
- * @launch any grid, any block; parts and sums are those of scan_parts, one block of 256 threads a part; or parts 0, any sums, grid 1
+ * @text   y[i] = sum of x[j] for j <= i, or for j < i if e is not 0; f32 accumulated in f64; y may be x
+ * @args   in:x:real:n in:s:u64:p out:y:real:n u64:n u64:p u64:e
+ * @launch any grid and block, with s and p of scan_parts; or grid 1, with p = 0 and any s
  */
 #include "lanes.cuh"
 

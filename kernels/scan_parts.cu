@@ -2,9 +2,9 @@
 /*
  * @kernel scan_parts
  * @types  u32 u64 f32 f64
- * @text   sums[i] = sum of part i of x, if n numbers are cut into so many parts: the first step of scan
- * @args   in:x:real:n out:sums:u64:parts u64:n u64:parts
- * @launch any grid, any block; one block of 256 threads a part is fastest
+ * @text   s[i] = sum of part i of x, if n numbers are cut into p parts: the first step of scan
+ * @args   in:x:real:n out:s:u64:p u64:n u64:p
+ * @launch any grid and block; fastest a block of 256 for each part
  */
 #include "lanes.cuh"
 

@@ -2,9 +2,9 @@
 /*
  * @kernel sort_count
  * @types  u32 u64
- * @text   counts[d, p] = how many keys of part p have digit d, if n keys are cut into columns - 1 parts: the first step of sort
- * @args   in:keys:real:n out:counts:u64:256,columns u64:n u64:columns u64:shift u64:order
- * @launch any grid, any block; one block of 256 threads a part is fastest
+ * @text   c[d, i] = how many keys of part i of x have digit d, if n keys are cut into m - 1 parts: the first step of sort
+ * @args   in:x:real:n out:c:u64:256,m u64:n u64:m u64:shift u64:order
+ * @launch any grid and block; fastest a block of 256 for each part
  */
 #include "sort.cuh"
 

@@ -2,9 +2,9 @@
 /*
  * @kernel sort_move
  * @types  u32 u64
- * @text   keys to where counts of sort_offsets say, in order within a digit, with values of so many words: the last step of sort
- * @args   in:keys:real:n in:values:u32:n,words in:counts:u64:256,columns out:sorted:real:n out:moved:u32:n,words u64:n u64:words u64:columns u64:shift u64:order
- * @launch any grid, any block; one block of 256 threads a part is fastest
+ * @text   keys of x to where c of sort_offsets says, in order within a digit, with values v of k words each: the last step of sort
+ * @args   in:x:real:n in:v:u32:n,k in:c:u64:256,m out:y:real:n out:w:u32:n,k u64:n u64:k u64:m u64:shift u64:order
+ * @launch any grid and block; fastest a block of 256 for each part
  */
 #include "sort.cuh"
 

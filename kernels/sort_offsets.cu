@@ -2,9 +2,9 @@
 /*
  * @kernel sort_offsets
  * @types  u64
- * @text   in each row of counts, a count becomes the sum of those before it, and the last column the sum of all
- * @args   inout:counts:u64:256,columns u64:columns
- * @launch any grid, any block; 256 blocks of 256 threads are fastest
+ * @text   in each row of c, a count becomes the sum of those before it, and the last number the sum of all
+ * @args   inout:c:u64:256,m u64:m
+ * @launch any grid and block; fastest 256 blocks of 256
  */
 #include "sort.cuh"
 

@@ -404,7 +404,7 @@ def test_the_builtin_module_is_one_for_all_sessions_and_may_be_loaded_twice(clie
 # ---- buffers that are too small: the raw client sends what libgpuq would refuse ----
 
 M, NN, K = 3, 5, 7  # different, so that no length can stand for another
-LENGTHS = {"n": NN, "m": M, "k": K, "parts": 2, "columns": 2, "words": 2}
+LENGTHS = {"n": NN, "m": M, "k": K, "p": 2}
 
 
 def described(kernel):

@@ -28,7 +28,7 @@
 
 #define N_ROWS     7u
 #define PARAMS_MAX 16u
-#define BYTES      (32u << 10) /* of what a pointer points to */
+#define BYTES      (128u << 10) /* of what a pointer points to: more than a sort's counts */
 
 #define OK(call) assert_int_equal(driver->call, CUDA_SUCCESS)
 

@@ -40,19 +40,18 @@ static __device__ inline PhiloxBlock philox(u64 seed, u64 block, u64 stream) {
 
 /* ---- arithmetic that no compiler fuses ------------------------------------------------ */
 
-/* Clang takes __fmul_rn() and the like for plain operators, and makes fma() of them. */
-#define RANDOM_EXACTLY(name, type, instruction, letter)                                            \
-        static __device__ __forceinline__ type name(type a, type b) {                              \
-                type result;                                                                       \
-                                                                                                   \
-                asm(instruction " %0, %1, %2;" : "=" letter(result) : letter(a), letter(b));       \
-                return result;                                                                     \
-        }
-RANDOM_EXACTLY(times, float, "mul.rn.f32", "f")
-RANDOM_EXACTLY(times, double, "mul.rn.f64", "d")
-RANDOM_EXACTLY(plus, float, "add.rn.f32", "f")
-RANDOM_EXACTLY(plus, double, "add.rn.f64", "d")
-
+static __device__ __forceinline__ float times(float a, float b) {
+        return __fmul_rn(a, b);
+}
+static __device__ __forceinline__ double times(double a, double b) {
+        return __dmul_rn(a, b);
+}
+static __device__ __forceinline__ float plus(float a, float b) {
+        return __fadd_rn(a, b);
+}
+static __device__ __forceinline__ double plus(double a, double b) {
+        return __dadd_rn(a, b);
+}
 static __device__ __forceinline__ float root_of(float a) {
         return __fsqrt_rn(a);
 }

@@ -116,7 +116,6 @@ static __device__ __forceinline__ void sort_find_runs(SortTile &tile, unsigned n
 template <class T>
 static __device__ __forceinline__ void sort_tile(SortTile &tile, const T *keys, unsigned n, u64 shift,
                                                  u64 order) {
-#pragma unroll 4
         for (EACH_IN_BLOCK(i, TILE))
                 tile.digits[sort_byte_place(i)] = (unsigned char)(i < n ? sort_digit(keys[i], shift, order) : SORT_DIGITS - 1);
         for (EACH_IN_BLOCK(digit, SORT_DIGITS))

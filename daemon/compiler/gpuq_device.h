@@ -746,17 +746,20 @@ GPUQ_DEVICE long long llmax(long long a, long long b) {
         return max(a, b);
 }
 
-/* By each way of rounding: @r in CUDA's names, @n in clang's. */
-#define GPUQ_ROUNDED(prefix, type, suffix, r, n)                                                   \
-        GPUQ_DEVICE type __##prefix##add_##r(type x, type y) {                                     \
-                return __nvvm_add_##n##_##suffix(x, y);                                            \
-        }                                                                                          \
-        GPUQ_DEVICE type __##prefix##sub_##r(type x, type y) {                                     \
-                return __nvvm_add_##n##_##suffix(x, -y);                                           \
-        }                                                                                          \
-        GPUQ_DEVICE type __##prefix##mul_##r(type x, type y) {                                     \
-                return __nvvm_mul_##n##_##suffix(x, y);                                            \
-        }                                                                                          \
+/*
+ * By each way of rounding: @r in CUDA's names, @n in clang's and PTX'. Sums and products in assembly: clang takes its own
+ * __nvvm_mul_rn_f() for a plain product, and makes one fma() of that and a sum, which CUDA promises not to do.
+ */
+#define GPUQ_ROUNDED_BY(name, instruction, type, letter)                                           \
+        GPUQ_DEVICE type name(type x, type y) {                                                    \
+                type result;                                                                       \
+                asm(instruction " %0, %1, %2;" : "=" letter(result) : letter(x), letter(y));       \
+                return result;                                                                     \
+        }
+#define GPUQ_ROUNDED(prefix, type, bits, letter, suffix, r, n)                                     \
+        GPUQ_ROUNDED_BY(__##prefix##add_##r, "add." #n ".f" bits, type, letter)                    \
+        GPUQ_ROUNDED_BY(__##prefix##sub_##r, "sub." #n ".f" bits, type, letter)                    \
+        GPUQ_ROUNDED_BY(__##prefix##mul_##r, "mul." #n ".f" bits, type, letter)                    \
         GPUQ_DEVICE type __##prefix##div_##r(type x, type y) {                                     \
                 return __nvvm_div_##n##_##suffix(x, y);                                            \
         }                                                                                          \
@@ -767,8 +770,8 @@ GPUQ_DEVICE long long llmax(long long a, long long b) {
                 return __nvvm_sqrt_##n##_##suffix(x);                                              \
         }
 #define GPUQ_ALL_ROUNDED(r, n)                                                                     \
-        GPUQ_ROUNDED(f, float, f, r, n)                                                            \
-        GPUQ_ROUNDED(d, double, d, r, n)                                                           \
+        GPUQ_ROUNDED(f, float, "32", "f", f, r, n)                                                 \
+        GPUQ_ROUNDED(d, double, "64", "d", d, r, n)                                                \
         GPUQ_DEVICE float __fmaf_##r(float a, float b, float c) {                                  \
                 return __nvvm_fma_##n##_f(a, b, c);                                                \
         }                                                                                          \
@@ -781,6 +784,7 @@ GPUQ_ALL_ROUNDED(ru, rp)
 GPUQ_ALL_ROUNDED(rd, rm)
 #undef GPUQ_ALL_ROUNDED
 #undef GPUQ_ROUNDED
+#undef GPUQ_ROUNDED_BY
 GPUQ_DEVICE float __frsqrt_rn(float v) {
         return (float)(1.0 / sqrt((double)v));
 }

@@ -244,13 +244,15 @@ extern "C" __global__ void k(const unsigned *a, const unsigned *b, unsigned *out
         out[5 * n + i] = __dp2a_hi(a[i], b[i], 5u);
         out[6 * n + i] = __float_as_uint(__int2float_rz((int)a[i]));
         out[7 * n + i] = __float_as_uint(__fadd_ru((float)(a[i] >> 8), 1e-3f));
+        out[8 * n + i] = __float_as_uint(__fsub_rn(__fmul_rn((float)a[i], (float)b[i]), (float)b[i]));
+        out[9 * n + i] = (unsigned)__double_as_longlong(__dsub_rn(__dmul_rn(a[i] / 3.0, b[i] / 7.0), (double)b[i]));
 }
 """
 
 
 def test_functions_on_parts_of_registers_and_with_rounding(client):
     a, b = (numpy.random.default_rng(seed).integers(0, 1 << 32, N, numpy.uint32) for seed in (1, 2))
-    got = run_one(client, LANES, [In(client.array(a)), In(client.array(b))], numpy.zeros(8 * N, numpy.uint32)).reshape(8, N)
+    got = run_one(client, LANES, [In(client.array(a)), In(client.array(b))], numpy.zeros(10 * N, numpy.uint32)).reshape(10, N)
 
     bytes_a, bytes_b = a.view(numpy.int8).astype(int), b.view(numpy.int8).astype(int)
     dots = (bytes_a * bytes_b).reshape(N, 4).sum(1) + 5
@@ -271,6 +273,10 @@ def test_functions_on_parts_of_registers_and_with_rounding(client):
     above = exact.astype(numpy.float32)
     above = numpy.where(above.astype(float) < exact, numpy.nextafter(above, numpy.float32(numpy.inf)), above)
     numpy.testing.assert_array_equal(got[7], above.view(numpy.uint32))
+    # No fma() is made of what is rounded twice.
+    singles_a, singles_b = a.astype(numpy.float32), b.astype(numpy.float32)
+    numpy.testing.assert_array_equal(got[8], (singles_a * singles_b - singles_b).view(numpy.uint32))
+    numpy.testing.assert_array_equal(got[9], ((a / 3.0) * (b / 7.0) - b).view(numpy.uint32)[::2])
 
 
 MATRICES = r"""

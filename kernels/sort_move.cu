@@ -52,8 +52,8 @@ static __device__ __forceinline__ void sort_half(SortTile &tile, bool is_upper) 
                 for (unsigned half = 0; half < SORT_HALF; ++half)
                         *sort_counter(tile, half, lane) = 0;
 #pragma unroll
-                for (unsigned i = lane * TILE_ITEMS; i < (lane + 1) * TILE_ITEMS; ++i) {
-                        unsigned element = sort_element(tile, is_upper, i);
+                for (unsigned i = 0; i < TILE_ITEMS; ++i) {
+                        unsigned element = sort_element(tile, is_upper, lane * TILE_ITEMS + i);
 
                         ++*sort_counter(tile, sort_half_digit(tile, is_upper, element), lane);
                 }
@@ -83,8 +83,8 @@ static __device__ __forceinline__ void sort_half(SortTile &tile, bool is_upper) 
         __syncthreads();
         for (EACH_IN_BLOCK(lane, TILE_LANES)) {
 #pragma unroll
-                for (unsigned i = lane * TILE_ITEMS; i < (lane + 1) * TILE_ITEMS; ++i) {
-                        unsigned element = sort_element(tile, is_upper, i);
+                for (unsigned i = 0; i < TILE_ITEMS; ++i) {
+                        unsigned element = sort_element(tile, is_upper, lane * TILE_ITEMS + i);
                         unsigned half = sort_half_digit(tile, is_upper, element);
                         unsigned to = (*sort_counter(tile, half, lane))++;
 

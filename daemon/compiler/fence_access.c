@@ -262,7 +262,9 @@ static void print_matrix_end(FILE *out, const CheckMatrix *matrix) {
 
         fprintf(out, "\tmov.u32 %%gpuq_fence_x, %u;\n",
                 matrix->n_lines * matrix->n_line_bytes - matrix->element);
-        if (stride)
+        if (stride && stride->kind == PTX_INTEGER)
+                fprintf(out, "\tmov.b32 %%gpuq_fence_x, %u;\n", (unsigned)stride->bits);
+        else if (stride)
                 fprintf(out, "\tmov.b32 %%gpuq_fence_x, %.*s;\n", (int)stride->text.n,
                         stride->text.s);
         fprintf(out, "\tmul.wide.u32 " T ", %%gpuq_fence_x, %u;\n",

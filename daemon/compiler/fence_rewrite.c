@@ -14,13 +14,13 @@
 
 /* ---- instructions -------------------------------------------------------------------------------- */
 
-/* A number behind the table's end would lead anywhere. */
+/* A number behind the table's end would lead anywhere; "%r1+4" would be 4 behind what is limited here. */
 static void fence_branch(FenceText *fence, const PtxFunction *function, const PtxInstruction *in) {
         const PtxOperand *index = in->operands;
         FILE *out;
 
         if (in->n_operands != 2 || in->operands[1].kind != PTX_TABLE ||
-            index->kind != PTX_REGISTER ||
+            index->kind != PTX_REGISTER || index->negated || index->offset != 0 ||
             function->labels[in->operands[1].index].list.n_elements == 0) {
                 ptx_edits_refuse(&fence->edits,
                                  "line %u: a branch by a table that is not understood", in->line);

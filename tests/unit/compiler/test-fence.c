@@ -304,6 +304,8 @@ static const struct {
         {"add.s64 %rd3, %rd1, -8;\n" L("%rd3+4") L("%rd1"), 1, 1},
         {"mov.u64 %rd3, %rd1;\n@%q1 bra M;\nM:\n" L("%rd1") L("%rd3"), 2, 1},
         {L("%rd1") "@%q1 mov.u64 %rd2, %rd1;\n" L("%rd2"), 2, 1},
+        {"add.s64 %rd3, %rd1, !268435456;\n" L("%rd1") L("%rd3+268435456"), 1, 1}, /* !4 is 0 */
+        {"add.s64 %rd3, %rd1, !0;\n" L("%rd1") L("%rd3+268435456"), 2, 1},
         /* far from each other, and beyond all addresses */
         {L("%rd1+-300000000") L("%rd1+300000000"), 2, 2},
         {L("%rd1+-268435456") L("%rd1+268435456"), 1, 1},
@@ -598,14 +600,15 @@ static void all_that_is_added_has_names_of_the_fence(void **state) {
 }
 
 static void only_the_modules_own_texts_are_printed(void **state) {
-        _cleanup_(fenced_finish) Fenced fenced = rewrite(
-                HEAD VPRINTF ".global .align 1 .b8 $str[4] = {37, 100, 10};\n"
-                             ".global .align 1 .b8 $str1[3] = {37, 115};\n"
-                             ".global .align 1 .b8 $str2[4] = {37, 37, 115, 0};\n"
-                             ".global .align 1 .b8 $str3[6] = {37, 53, 37, 115, 0};\n"
-                             ".global .align 1 .b8 $str4[7] = {37, 37, 37, 37, 100, 0};\n"
-                             ".global .align 1 .b8 endless[2] = {65, 65};\n" ENTRY BEGIN PRINT
-                             "ret;\n}\n");
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD VPRINTF ".global .align 1 .b8 $str[4] = {37, 100, 10};\n"
+                                     ".global .align 1 .b8 $str1[3] = {37, 115};\n"
+                                     ".global .align 1 .b8 $str2[4] = {37, 37, 115, 0};\n"
+                                     ".global .align 1 .b8 $str3[6] = {37, 53, 37, 115, 0};\n"
+                                     ".global .align 1 .b8 $str4[7] = {37, 37, 37, 37, 100, 0};\n"
+                                     ".global .align 1 .b8 endless[2] = {65, 65};\n"
+                                     ".global .align 1 .b8 one[2] = {65, !0};\n" ENTRY BEGIN PRINT
+                                     "ret;\n}\n");
 
         assert_non_null(strstr(fenced.text, "call.uni (c), gpuq_fence_vprintf, (a, b);"));
         assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str;"), 1);
@@ -614,6 +617,7 @@ static void only_the_modules_own_texts_are_printed(void **state) {
         assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str3;"), 0);
         assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str4;"), 1);
         assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, endless;"), 0);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, one;"), 0); /* !0 is 1 */
         assert_assembles(&fenced, "sm_75");
 }
 
@@ -634,6 +638,10 @@ static void words_of_the_grid_are_for_modules_that_read_where_they_are(void **st
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------ */
+
+#define MATRIX(stride)                                                                             \
+        "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r3,%r4,%r5,%r6,%r7,%r8,%r9,%r10}, "   \
+        "[%rd1], " stride "; ret;\n}\n"
 
 static void what_cannot_be_fenced_is_refused(void **state) {
         static const struct {
@@ -663,6 +671,20 @@ static void what_cannot_be_fenced_is_refused(void **state) {
                 {HEAD ENTRY BEGIN "stacksave.u64 %rd2; ret;\n}\n", "stacksave.u64 cannot"},
                 {HEAD ENTRY BEGIN "stackrestore.u64 %rd2; ret;\n}\n", "stackrestore.u64 cannot"},
                 {HEAD ENTRY BEGIN "ld.global.u32 %r3, [4096+4096]; ret;\n}\n", "\"]\" is expected"},
+                {HEAD ".global .u32 seen[4];\n" ENTRY BEGIN "ld.global.u32 %r3, seen[1]; ret;\n}\n",
+                 "\";\" is expected"},
+                {HEAD ENTRY BEGIN MATRIX("-16"), "what wmma.load"},
+                {HEAD ENTRY BEGIN MATRIX("~15"), "what wmma.load"},
+                {HEAD ENTRY BEGIN MATRIX("%r2+1000000"), "what wmma.load"},
+                {HEAD ENTRY BEGIN MATRIX("!%r2"), "what wmma.load"},
+                {HEAD ENTRY BEGIN "T: .branchtargets A;\nbrx.idx %r1+4, T;\nA: ret;\n}\n",
+                 "a branch by a table"},
+                {HEAD ENTRY BEGIN "T: .branchtargets A;\nbrx.idx !%r1, T;\nA: ret;\n}\n",
+                 "a branch by a table"},
+                {HEAD ".func f()\n{ ret; }\n" ENTRY BEGIN "call f+16, ();\nret;\n}\n",
+                 "what is called is not understood"},
+                {HEAD ENTRY BEGIN "P: .callprototype _ ();\ncall %rd1+16, (), P;\nret;\n}\n",
+                 "what is called is not understood"},
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

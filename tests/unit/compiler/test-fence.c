@@ -128,6 +128,27 @@ static void an_entry_for_one_range_compares_with_one(void **state) {
         assert_assembles(&fenced, "sm_75");
 }
 
+static void a_kernel_may_be_declared_before(void **state) {
+#define DECLARED ".visible .entry k(.param .u64 p, .param .u32 n);\n"
+        static const char *const between[] = {"", ".global .u32 x[2] = {1, 2};\n",
+                                              ".func f()\n{ ret; }\n"};
+
+        for (size_t i = 0; i < ARRAY_SIZE(between); i++) {
+                _cleanup_(freep) char *text = NULL;
+                Fenced fenced;
+                const char *one_range;
+
+                assert_true(asprintf(&text, "%s%s%s", HEAD DECLARED, between[i],
+                                     ENTRY BEGIN "st.global.f32 [%rd1], %f1;\nret;\n}\n") > 0);
+                fenced = rewrite(text);
+                one_range = strstr(fenced.text, "k$gpuq_fence(");
+                assert_non_null(one_range);
+                assert_null(strstr(one_range + 1, "k$gpuq_fence("));
+                assert_assembles(&fenced, "sm_75");
+                fenced_finish(&fenced);
+        }
+}
+
 static void the_predicate_of_an_instruction_stays_in_force(void **state) {
         _cleanup_(fenced_finish) Fenced fenced =
                 rewrite(HEAD ENTRY BEGIN "L: @!%q1 atom.global.add.u32 %r3, [%rd1], 1;\n"
@@ -691,7 +712,6 @@ static void what_cannot_be_fenced_is_refused(void **state) {
                 assert_refused(cases[i].text, cases[i].wanted);
 }
 
-/* Kernels of all kinds. */
 /* In each of these the store was code for one reader of comments and strings, and hidden for another. */
 static void what_could_be_read_in_two_ways_is_refused(void **state) {
 #define HIDDEN "st.global.u32 [%rd2], %r1;"
@@ -720,6 +740,7 @@ static void a_comment_ends_behind_both_of_its_marks(void **state) {
         fenced_finish(&fenced);
 }
 
+/* Kernels of all kinds. */
 static void the_builtin_kernels_can_be_fenced(void **state) {
         const char *path = getenv("GPUQ_TEST_BUILTIN_PTX");
         _cleanup_(freep) char *text = NULL;
@@ -737,6 +758,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_load_outside_gives_zeros_and_a_store_nothing),
                 cmocka_unit_test(an_entry_for_one_range_compares_with_one),
+                cmocka_unit_test(a_kernel_may_be_declared_before),
                 cmocka_unit_test(the_predicate_of_an_instruction_stays_in_force),
                 cmocka_unit_test(own_memory_of_threads_and_blocks_costs_nothing),
                 cmocka_unit_test(a_generic_address_may_be_of_the_windows_of_the_thread),

@@ -99,8 +99,8 @@ static void print_address(FenceText *fence, FILE *out, const PtxFunction *functi
 }
 
 /*
- * Of several accesses the lowest, and the highest in the same range, as a range has no holes. The lowest is inside if it
- * is not before the range and the highest is inside, as no range has 2^63 bytes.
+ * Of several accesses the lowest, and the highest in the same range, as a range has no holes. The lowest is inside if
+ * it is not before the range and the highest is inside, as no range has 2^63 bytes.
  */
 static void print_range(FILE *out, unsigned i, int64_t reach, bool is_more) {
         const char *to = i > 0 && reach > 0 ? "%gpuq_fence_q" : "%gpuq_fence_p";

@@ -87,7 +87,7 @@ void fence_add_parameters(FenceText *fence) {
         }
 }
 
-/* ---- the words of the fence ------------------------------------------------------------------------------------------ */
+/* ---- the words of the fence --------------------------------------------------------------------- */
 
 static const struct {
         const char *name;

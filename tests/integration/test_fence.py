@@ -317,6 +317,8 @@ TOGETHER = {
     "by_a_name": "ld.global.u32 %r1, [%rd1]; { .reg .b64 %rd1; mov.u64 %rd1, %rd2; ld.global.u32 %r1, [%rd1+4]; }",
     "by_another_predicate": "not.pred %q, %q; @%q ld.global.u32 %r1, [%rd1]; not.pred %q, %q; mov.u64 %rd1, %rd2; "
                             "@%q ld.global.u32 %r1, [%rd1]; @%q st.global.u32 [%rd1+4], 1;",
+    "before_exit": "ld.global.u32 %r2, [%rd1]; @%q ld.global.u32 %r1, [%rd2]; @%q ld.global.u32 %r1, [%rd1]; exit;",
+    "beside_a_false_predicate": "ld.global.u32 %r1, [%rd2]; @!%q ld.global.u32 %r2, [%rd1]; @!%q exit; @!%q st.global.u32 [%rd1], 1;",
     "by_one_of_others": "ld.global.u32 %r1, [%rd2]; ld.global.u32 %r2, [%rd1]; ld.global.u32 %r1, [%rd2+4]; st.global.u32 [%rd2], %r2;",
 }
 

@@ -219,6 +219,15 @@ static bool read_shape(const Opcode *opcode, unsigned *m, unsigned *n, unsigned 
         return false;
 }
 
+/* "%r1+4" and negative numbers would reach further than what is compared. */
+static bool is_stride(const Opcode *opcode, const PtxOperand *stride) {
+        if (stride->negated || stride->offset != 0)
+                return false;
+        if (stride->kind == PTX_INTEGER)
+                return stride->bits <= INT32_MAX;
+        return ptx_type_size(type_of(opcode, stride)) == 4;
+}
+
 /* A is m by k, B is k by n, C and D are m by n. */
 static int read_matrix(const Opcode *opcode, CheckAccess *accesses, size_t *ret_n) {
         bool is_store = opcode_has(opcode, "store"), by_row = opcode_has(opcode, "row");
@@ -242,10 +251,9 @@ static int read_matrix(const Opcode *opcode, CheckAccess *accesses, size_t *ret_
                 .element = element,
                 .stride = opcode->in->n_operands > at ? &opcode->in->operands[at] : NULL,
         };
-        if (accesses->matrix.stride && accesses->matrix.stride->kind != PTX_INTEGER &&
-            ptx_type_size(type_of(opcode, accesses->matrix.stride)) != 4)
-                return CHECK_E_UNKNOWN;
-        return 0;
+        return accesses->matrix.stride && !is_stride(opcode, accesses->matrix.stride)
+                       ? CHECK_E_UNKNOWN
+                       : 0;
 }
 
 int check_accesses(const PtxModule *module, const PtxFunction *function,

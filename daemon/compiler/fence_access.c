@@ -99,8 +99,8 @@ static void print_address(FenceText *fence, FILE *out, const PtxFunction *functi
 }
 
 /*
- * Of several accesses the lowest, and the highest in the same range, as a range has no holes. The lowest is inside if it
- * is not before the range and the highest is inside, as no range has 2^63 bytes.
+ * Of several accesses the lowest, and the highest in the same range, as a range has no holes. The lowest is inside if
+ * it is not before the range and the highest is inside, as no range has 2^63 bytes.
  */
 static void print_range(FILE *out, unsigned i, int64_t reach, bool is_more) {
         const char *to = i > 0 && reach > 0 ? "%gpuq_fence_q" : "%gpuq_fence_p";
@@ -262,7 +262,9 @@ static void print_matrix_end(FILE *out, const CheckMatrix *matrix) {
 
         fprintf(out, "\tmov.u32 %%gpuq_fence_x, %u;\n",
                 matrix->n_lines * matrix->n_line_bytes - matrix->element);
-        if (stride)
+        if (stride && stride->kind == PTX_INTEGER)
+                fprintf(out, "\tmov.b32 %%gpuq_fence_x, %u;\n", (unsigned)stride->bits);
+        else if (stride)
                 fprintf(out, "\tmov.b32 %%gpuq_fence_x, %.*s;\n", (int)stride->text.n,
                         stride->text.s);
         fprintf(out, "\tmul.wide.u32 " T ", %%gpuq_fence_x, %u;\n",

@@ -87,7 +87,7 @@ void fence_add_parameters(FenceText *fence) {
         }
 }
 
-/* ---- the words of the fence ------------------------------------------------------------------------------------------ */
+/* ---- the words of the fence --------------------------------------------------------------------- */
 
 static const struct {
         const char *name;
@@ -243,7 +243,8 @@ static void call_by_pointer(FenceText *fence, const PtxInstruction *in, const Pt
 void fence_call(FenceText *fence, const PtxInstruction *in) {
         const PtxOperand *target = target_of(in);
 
-        if (!target || (target->kind != PTX_FUNCTION && target->kind != PTX_REGISTER))
+        if (!target || target->negated || target->offset != 0 ||
+            (target->kind != PTX_FUNCTION && target->kind != PTX_REGISTER))
                 ptx_edits_refuse(&fence->edits, "line %u: what is called is not understood",
                                  in->line);
         else if (target->kind == PTX_REGISTER)

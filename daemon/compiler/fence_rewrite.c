@@ -14,13 +14,13 @@
 
 /* ---- instructions -------------------------------------------------------------------------------- */
 
-/* A number behind the table's end would lead anywhere. */
+/* A number behind the table's end would lead anywhere; "%r1+4" would be 4 behind what is limited here. */
 static void fence_branch(FenceText *fence, const PtxFunction *function, const PtxInstruction *in) {
         const PtxOperand *index = in->operands;
         FILE *out;
 
         if (in->n_operands != 2 || in->operands[1].kind != PTX_TABLE ||
-            index->kind != PTX_REGISTER ||
+            index->kind != PTX_REGISTER || index->negated || index->offset != 0 ||
             function->labels[in->operands[1].index].list.n_elements == 0) {
                 ptx_edits_refuse(&fence->edits,
                                  "line %u: a branch by a table that is not understood", in->line);
@@ -163,13 +163,25 @@ static void add_to_prototypes(FenceText *fence, PtxTokens body) {
                         fence_add_to_prototype(fence, &body);
 }
 
+/* Not a declaration, behind which is other text, or that kernel itself. */
+static bool is_definition(const PtxFunction *function, PtxTokens tokens) {
+        PtxToken token;
+
+        do
+                token = ptx_tokens_next(&tokens);
+        while (token.n > 0 && !ptx_token_is(token, "{") && !ptx_token_is(token, ".entry") &&
+               !ptx_token_is(token, ".func"));
+        return tokens.at == function->body;
+}
+
 /* Of an entry that accesses memory, from ".entry" to the end of the body. */
 static void write_one_range(FenceText *fence, PtxToken entry, PtxTokens *tokens, FILE *out) {
         PtxToken name = ptx_tokens_peek(tokens), token;
         const PtxFunction *function = fence_find_function(fence, name);
         PtxTokens body;
 
-        if (!function || !function->is_defined || !needs_fence(fence, function))
+        if (!function || !function->is_defined || !is_definition(function, *tokens) ||
+            !needs_fence(fence, function))
                 return;
         fputs("\n.visible ", ptx_edit(&fence->edits, entry.s, 0));
         fputs(FENCE_ONE_RANGE, ptx_edit(&fence->edits, name.s + name.n, 0));

@@ -7,9 +7,9 @@
  * the same address plus constants are a span: all between the lowest and the highest is compared before the first.
  *
  * In a run nothing may branch, end the thread, or write to the thread's stack, where the assembler may keep addresses
- * and the predicate. So only instructions that are known to do none of that may stand in it, and nothing else but .loc: no
- * label, brace, declaration or pragma. What other threads may wait for (atomic operations, volatile stores) is compared
- * by itself, so that a lock is released even if what it protects is outside.
+ * and the predicate. So only instructions that are known to do none of that may stand in it, and nothing else but .loc:
+ * no label, brace, declaration or pragma. What other threads may wait for (atomic operations, volatile stores) is
+ * compared by itself, so that a lock is released even if what it protects is outside.
  */
 #include <string.h>
 

@@ -309,6 +309,7 @@ TOGETHER = {
     "by_mov_under_a_predicate": "ld.global.u32 %r1, [%rd1]; @%q mov.u64 %rd1, %rd2; ld.global.u32 %r1, [%rd1+4];",
     "by_sum": "sub.s64 %rd4, %rd2, %rd1; ld.global.u32 %r1, [%rd1]; add.s64 %rd1, %rd1, %rd4; ld.global.u32 %r1, [%rd1];",
     "by_parts": "mov.b64 {%r2, %r3}, %rd2; ld.global.u32 %r1, [%rd1]; mov.b64 %rd1, {%r2, %r3}; ld.global.u32 %r1, [%rd1];",
+    "by_a_number_that_is_not": "add.s64 %rd4, %rd1, !268435456; ld.global.u32 %r1, [%rd1]; ld.global.u32 %r1, [%rd4+-268435456];",
     "by_a_copy": "mov.u64 %rd4, %rd1; ld.global.u32 %r1, [%rd4]; @%q mov.u64 %rd4, %rd2; ld.global.u32 %r1, [%rd4];",
     "by_a_branch": "bra M; N: mov.u64 %rd1, %rd2; bra O; M: ld.global.u32 %r1, [%rd1]; bra N; O: ld.global.u32 %r1, [%rd1+4];",
     "by_a_loop": "N: ld.global.u32 %r1, [%rd1]; @!%q ret; ld.global.u32 %r1, [%rd1+4]; setp.eq.u64 %q, %rd1, %rd2; not.pred %q, %q; "
@@ -316,6 +317,8 @@ TOGETHER = {
     "by_a_name": "ld.global.u32 %r1, [%rd1]; { .reg .b64 %rd1; mov.u64 %rd1, %rd2; ld.global.u32 %r1, [%rd1+4]; }",
     "by_another_predicate": "not.pred %q, %q; @%q ld.global.u32 %r1, [%rd1]; not.pred %q, %q; mov.u64 %rd1, %rd2; "
                             "@%q ld.global.u32 %r1, [%rd1]; @%q st.global.u32 [%rd1+4], 1;",
+    "before_exit": "ld.global.u32 %r2, [%rd1]; @%q ld.global.u32 %r1, [%rd2]; @%q ld.global.u32 %r1, [%rd1]; exit;",
+    "beside_a_false_predicate": "ld.global.u32 %r1, [%rd2]; @!%q ld.global.u32 %r2, [%rd1]; @!%q exit; @!%q st.global.u32 [%rd1], 1;",
     "by_one_of_others": "ld.global.u32 %r1, [%rd2]; ld.global.u32 %r2, [%rd1]; ld.global.u32 %r1, [%rd2+4]; st.global.u32 [%rd2], %r2;",
 }
 

@@ -196,6 +196,15 @@ static void read_elements(Reader *reader, PtxOperand *operand, const char *closi
         reader_expect(reader, closing);
 }
 
+/* "!4" is a number: 0. */
+static PtxOperand invert(PtxOperand operand) {
+        if (operand.kind == PTX_INTEGER)
+                operand.bits = !operand.bits;
+        else
+                operand.negated = !operand.negated;
+        return operand;
+}
+
 static PtxOperand read_single(Reader *reader, unsigned depth) {
         PtxOperand operand = {.text = reader_peek(reader)};
         PtxToken token = reader_next(reader);
@@ -205,8 +214,7 @@ static PtxOperand read_single(Reader *reader, unsigned depth) {
                 return operand;
         }
         if (ptx_token_is(token, "!")) {
-                operand = read_single(reader, depth + 1);
-                operand.negated = !operand.negated;
+                operand = invert(read_single(reader, depth + 1));
         } else if (ptx_token_is(token, "{")) {
                 operand.kind = PTX_VECTOR;
                 read_elements(reader, &operand, "}", depth);

@@ -128,6 +128,27 @@ static void an_entry_for_one_range_compares_with_one(void **state) {
         assert_assembles(&fenced, "sm_75");
 }
 
+static void a_kernel_may_be_declared_before(void **state) {
+#define DECLARED ".visible .entry k(.param .u64 p, .param .u32 n);\n"
+        static const char *const between[] = {"", ".global .u32 x[2] = {1, 2};\n",
+                                              ".func f()\n{ ret; }\n"};
+
+        for (size_t i = 0; i < ARRAY_SIZE(between); i++) {
+                _cleanup_(freep) char *text = NULL;
+                Fenced fenced;
+                const char *one_range;
+
+                assert_true(asprintf(&text, "%s%s%s", HEAD DECLARED, between[i],
+                                     ENTRY BEGIN "st.global.f32 [%rd1], %f1;\nret;\n}\n") > 0);
+                fenced = rewrite(text);
+                one_range = strstr(fenced.text, "k$gpuq_fence(");
+                assert_non_null(one_range);
+                assert_null(strstr(one_range + 1, "k$gpuq_fence("));
+                assert_assembles(&fenced, "sm_75");
+                fenced_finish(&fenced);
+        }
+}
+
 static void the_predicate_of_an_instruction_stays_in_force(void **state) {
         _cleanup_(fenced_finish) Fenced fenced =
                 rewrite(HEAD ENTRY BEGIN "L: @!%q1 atom.global.add.u32 %r3, [%rd1], 1;\n"
@@ -304,6 +325,8 @@ static const struct {
         {"add.s64 %rd3, %rd1, -8;\n" L("%rd3+4") L("%rd1"), 1, 1},
         {"mov.u64 %rd3, %rd1;\n@%q1 bra M;\nM:\n" L("%rd1") L("%rd3"), 2, 1},
         {L("%rd1") "@%q1 mov.u64 %rd2, %rd1;\n" L("%rd2"), 2, 1},
+        {"add.s64 %rd3, %rd1, !268435456;\n" L("%rd1") L("%rd3+268435456"), 1, 1}, /* !4 is 0 */
+        {"add.s64 %rd3, %rd1, !0;\n" L("%rd1") L("%rd3+268435456"), 2, 1},
         /* far from each other, and beyond all addresses */
         {L("%rd1+-300000000") L("%rd1+300000000"), 2, 2},
         {L("%rd1+-268435456") L("%rd1+268435456"), 1, 1},
@@ -598,14 +621,15 @@ static void all_that_is_added_has_names_of_the_fence(void **state) {
 }
 
 static void only_the_modules_own_texts_are_printed(void **state) {
-        _cleanup_(fenced_finish) Fenced fenced = rewrite(
-                HEAD VPRINTF ".global .align 1 .b8 $str[4] = {37, 100, 10};\n"
-                             ".global .align 1 .b8 $str1[3] = {37, 115};\n"
-                             ".global .align 1 .b8 $str2[4] = {37, 37, 115, 0};\n"
-                             ".global .align 1 .b8 $str3[6] = {37, 53, 37, 115, 0};\n"
-                             ".global .align 1 .b8 $str4[7] = {37, 37, 37, 37, 100, 0};\n"
-                             ".global .align 1 .b8 endless[2] = {65, 65};\n" ENTRY BEGIN PRINT
-                             "ret;\n}\n");
+        _cleanup_(fenced_finish) Fenced fenced =
+                rewrite(HEAD VPRINTF ".global .align 1 .b8 $str[4] = {37, 100, 10};\n"
+                                     ".global .align 1 .b8 $str1[3] = {37, 115};\n"
+                                     ".global .align 1 .b8 $str2[4] = {37, 37, 115, 0};\n"
+                                     ".global .align 1 .b8 $str3[6] = {37, 53, 37, 115, 0};\n"
+                                     ".global .align 1 .b8 $str4[7] = {37, 37, 37, 37, 100, 0};\n"
+                                     ".global .align 1 .b8 endless[2] = {65, 65};\n"
+                                     ".global .align 1 .b8 one[2] = {65, !0};\n" ENTRY BEGIN PRINT
+                                     "ret;\n}\n");
 
         assert_non_null(strstr(fenced.text, "call.uni (c), gpuq_fence_vprintf, (a, b);"));
         assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str;"), 1);
@@ -614,6 +638,7 @@ static void only_the_modules_own_texts_are_printed(void **state) {
         assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str3;"), 0);
         assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, $str4;"), 1);
         assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, endless;"), 0);
+        assert_int_equal(count(fenced.text, "mov.u64 %gpuq_fence_o, one;"), 0); /* !0 is 1 */
         assert_assembles(&fenced, "sm_75");
 }
 
@@ -634,6 +659,10 @@ static void words_of_the_grid_are_for_modules_that_read_where_they_are(void **st
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------ */
+
+#define MATRIX(stride)                                                                             \
+        "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r3,%r4,%r5,%r6,%r7,%r8,%r9,%r10}, "   \
+        "[%rd1], " stride "; ret;\n}\n"
 
 static void what_cannot_be_fenced_is_refused(void **state) {
         static const struct {
@@ -663,13 +692,26 @@ static void what_cannot_be_fenced_is_refused(void **state) {
                 {HEAD ENTRY BEGIN "stacksave.u64 %rd2; ret;\n}\n", "stacksave.u64 cannot"},
                 {HEAD ENTRY BEGIN "stackrestore.u64 %rd2; ret;\n}\n", "stackrestore.u64 cannot"},
                 {HEAD ENTRY BEGIN "ld.global.u32 %r3, [4096+4096]; ret;\n}\n", "\"]\" is expected"},
+                {HEAD ".global .u32 seen[4];\n" ENTRY BEGIN "ld.global.u32 %r3, seen[1]; ret;\n}\n",
+                 "\";\" is expected"},
+                {HEAD ENTRY BEGIN MATRIX("-16"), "what wmma.load"},
+                {HEAD ENTRY BEGIN MATRIX("~15"), "what wmma.load"},
+                {HEAD ENTRY BEGIN MATRIX("%r2+1000000"), "what wmma.load"},
+                {HEAD ENTRY BEGIN MATRIX("!%r2"), "what wmma.load"},
+                {HEAD ENTRY BEGIN "T: .branchtargets A;\nbrx.idx %r1+4, T;\nA: ret;\n}\n",
+                 "a branch by a table"},
+                {HEAD ENTRY BEGIN "T: .branchtargets A;\nbrx.idx !%r1, T;\nA: ret;\n}\n",
+                 "a branch by a table"},
+                {HEAD ".func f()\n{ ret; }\n" ENTRY BEGIN "call f+16, ();\nret;\n}\n",
+                 "what is called is not understood"},
+                {HEAD ENTRY BEGIN "P: .callprototype _ ();\ncall %rd1+16, (), P;\nret;\n}\n",
+                 "what is called is not understood"},
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 assert_refused(cases[i].text, cases[i].wanted);
 }
 
-/* Kernels of all kinds. */
 /* In each of these the store was code for one reader of comments and strings, and hidden for another. */
 static void what_could_be_read_in_two_ways_is_refused(void **state) {
 #define HIDDEN "st.global.u32 [%rd2], %r1;"
@@ -698,6 +740,7 @@ static void a_comment_ends_behind_both_of_its_marks(void **state) {
         fenced_finish(&fenced);
 }
 
+/* Kernels of all kinds. */
 static void the_builtin_kernels_can_be_fenced(void **state) {
         const char *path = getenv("GPUQ_TEST_BUILTIN_PTX");
         _cleanup_(freep) char *text = NULL;
@@ -715,6 +758,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_load_outside_gives_zeros_and_a_store_nothing),
                 cmocka_unit_test(an_entry_for_one_range_compares_with_one),
+                cmocka_unit_test(a_kernel_may_be_declared_before),
                 cmocka_unit_test(the_predicate_of_an_instruction_stays_in_force),
                 cmocka_unit_test(own_memory_of_threads_and_blocks_costs_nothing),
                 cmocka_unit_test(a_generic_address_may_be_of_the_windows_of_the_thread),

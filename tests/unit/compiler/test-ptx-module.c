@@ -113,6 +113,23 @@ static void operands_are_resolved(void **state) {
         assert_int_equal(k->instructions[5].operands[0].index, 1);
 }
 
+static void a_number_may_be_negated_in_three_ways(void **state) {
+        _cleanup_(ptx_module_freep) PtxModule *m =
+                read_text(HEAD ".global .b8 a[4] = {-1, ~1, !7, !0};\n"
+                               ".entry k()\n{\n.reg .b64 %rd; .reg .pred %q;\n"
+                               "add.s64 %rd, %rd, !4;\nsetp.eq.and.s64 %q, %rd, -4, !%q;\n}\n");
+        const PtxInitial *initials = m->variables[0].initials;
+        const PtxFunction *k = &m->functions[0];
+
+        assert_int_equal((int64_t)initials[0].bits, -1);
+        assert_int_equal((int64_t)initials[1].bits, -2);
+        assert_int_equal(initials[2].bits, 0);
+        assert_int_equal(initials[3].bits, 1);
+        assert_int_equal(k->instructions[0].operands[2].bits, 0);
+        assert_false(k->instructions[0].operands[2].negated);
+        assert_true(k->instructions[1].operands[3].negated);
+}
+
 static void an_instruction_knows_its_line_in_the_source(void **state) {
         _cleanup_(ptx_module_freep) PtxModule *m =
                 read_text(HEAD ".entry k() {\n ret;\n.loc 1 20 3\n exit;\n"
@@ -175,6 +192,7 @@ int main(void) {
                 cmocka_unit_test(a_module_has_functions_and_variables),
                 cmocka_unit_test(a_kernel_may_say_its_block_size),
                 cmocka_unit_test(operands_are_resolved),
+                cmocka_unit_test(a_number_may_be_negated_in_three_ways),
                 cmocka_unit_test(an_instruction_knows_its_line_in_the_source),
                 cmocka_unit_test(what_is_wrong_is_told_with_its_line),
                 cmocka_unit_test(what_cannot_run_is_refused_with_its_line),

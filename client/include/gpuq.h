@@ -681,7 +681,7 @@ GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
  * They need no library, and have the same bits on every device, with the same version of gpuq. What they need between
  * their launches, the workspace, are buffers that the library makes, and that are charged to the user like any others,
  * until the job has ended or the prepared job is freed: in device memory if the result is there, else in host memory.
- * Of a detached job they are further outputs, behind the others.
+ * Of a detached job they are further outputs, behind those that the job has when the operation is appended.
  */
 
 /* Prefix sums. Begin with zeros. */

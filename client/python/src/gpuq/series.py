@@ -164,10 +164,10 @@ def random(shape, dtype="float32", *, distribution: str | None = None, seed: int
            client=None, **options):
     """A new array of random numbers of Philox 4x32-10, with the conventions of cuRAND. Waits.
 
-    `distribution`: "uniform", from 0 exclusively to 1, or "normal", of mean 0 and variance 1, for dtypes float32 and float64; "bits" for
-    int32, uint32, int64 and uint64. None: "uniform" or "bits". The same arguments give the same numbers, with the same bits on every
-    device: `random(n, offset=k)` is `random(n + k)[k:]`. Another `stream` is another sequence. `device`: for a DeviceArray there;
-    None: an Array in host memory. `options`: as for `gpuq.job`. `Job.random` fills an array that is there.
+    `distribution`: "uniform", greater than 0 and at most 1, or "normal", of mean 0 and variance 1, for dtypes float32 and float64;
+    "bits" for int32, uint32, int64 and uint64. None: "uniform" or "bits". The same arguments give the same numbers, with the same
+    bits on every device: `random(n, offset=k)` is `random(n + k)[k:]`. Another `stream` is another sequence. `device`: for a
+    DeviceArray there; None: an Array in host memory. `options`: as for `gpuq.job`. `Job.random` fills an array that is there.
     """
     client = _client_of(client)
     out = arrays.empty(shape, dtype, client=client) if device is None else DeviceArray._new(client, shape, np.dtype(dtype), device, False)

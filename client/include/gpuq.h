@@ -716,7 +716,7 @@ typedef struct gpuq_sort {
         uint64_t n;           /* keys: 1 or more */
         gpuq_buffer *keys;    /* borrowed, as the others, until the call that takes them returns */
         gpuq_buffer *to;      /* the same buffer, or one that does not overlap keys */
-        unsigned value_bytes; /* of a value, a multiple of 4; 0: there are no values */
+        unsigned value_bytes; /* of a value, a multiple of 4; 0: the next are NULL */
         gpuq_buffer *values;  /* does not overlap keys and to */
         gpuq_buffer
                 *values_to; /* the same buffer as values, or one that overlaps none of the others */

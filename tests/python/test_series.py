@@ -339,6 +339,7 @@ def test_what_does_not_fit_a_sort_is_refused_by_name(gpuq):
     ({"type": 1}, "type 1 is none of f32"),
     ({"to": None}, "to is NULL"),
     ({"value_bytes": 4}, "values is NULL"),
+    ({"values": 1}, "there are values, but value_bytes is 0"),
     ({"value_bytes": 3}, "a value has 3 bytes; it must be a multiple of 4"),
 ])
 def test_the_library_refuses_what_is_no_sort(gpuq, change, problem):

@@ -76,7 +76,11 @@ static int sort_check(const Composition *composition, const gpuq_sort *sort) {
                 r = compose_check_apart(composition, (ComposeArgument){"keys", sort->keys},
                                         (ComposeArgument){"to", sort->to}, true);
         if (r == 0 && sort->value_bytes > 0)
-                r = sort_check_values(composition, sort);
+                return sort_check_values(composition, sort);
+        if (r == 0 && (sort->values || sort->values_to))
+                return error_set(GPUQ_E_INVALID,
+                                 "sort: there are values, but value_bytes is 0; set it to the "
+                                 "bytes of a value");
         return r;
 }
 

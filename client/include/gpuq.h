@@ -682,6 +682,7 @@ GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
  * their launches, the workspace, are buffers that the library makes, and that are charged to the user like any others,
  * until the job has ended or the prepared job is freed: in device memory if the result is there, else in host memory.
  * Of a detached job they are further outputs, behind those that the job has when the operation is appended.
+ * Which buffers may overlap is checked when the operation is appended; those that a fire swaps in must keep to it.
  */
 
 /* Prefix sums. Begin with zeros. */

@@ -91,38 +91,55 @@ static __device__ __forceinline__ bool is_row_address(const void *address) {
         return (u64)address % 16 == 0;
 }
 
-/* N rows of a lane. All loads come before the first sum: the bytes in flight make the speed. */
-template <unsigned N, class Op>
-static __device__ __forceinline__ typename Op::Value reduce_rows(const Op &op,
-                                                                 typename Op::Value value, u64 i) {
-        typename Op::Taken taken[N * ROW];
-
-        if (op.is_aligned())
+template <class Op>
+static __device__ __forceinline__ typename Op::Value
+add_row(typename Op::Value value, const typename Op::Taken *taken, u64 i) {
 #pragma unroll
-                for (unsigned k = 0; k < N; ++k)
-                        op.take_row(i + k * LANES * ROW, &taken[k * ROW]);
-        else
-#pragma unroll
-                for (unsigned k = 0; k < N * ROW; ++k)
-                        taken[k] = op.take(i + k / ROW * LANES * ROW + k % ROW);
-#pragma unroll
-        for (unsigned k = 0; k < N * ROW; ++k)
-                value = Op::add(value, taken[k], i + k / ROW * LANES * ROW + k % ROW);
+        for (unsigned k = 0; k < ROW; ++k)
+                value = Op::add(value, taken[k], i + k);
         return value;
+}
+
+/* As many rows of a lane as are in flight. All loads come before the first sum: the bytes in flight make the speed. */
+template <class Op>
+static __device__ __forceinline__ typename Op::Value
+reduce_rows(const Op &op, typename Op::Value value, u64 i) {
+        const unsigned N = IN_FLIGHT / (ROW * sizeof(typename Op::Taken));
+        typename Op::Taken taken[N][ROW];
+
+#pragma unroll
+        for (unsigned k = 0; k < N; ++k)
+                op.take_row(i + k * LANES * ROW, taken[k]);
+#pragma unroll
+        for (unsigned k = 0; k < N; ++k)
+                value = add_row<Op>(value, taken[k], i + k * LANES * ROW);
+        return value;
+}
+
+template <class Op>
+static __device__ __forceinline__ typename Op::Value
+reduce_row(const Op &op, typename Op::Value value, u64 i) {
+        typename Op::Taken taken[ROW];
+
+#pragma unroll
+        for (unsigned k = 0; k < ROW; ++k)
+                taken[k] = op.take(i + k);
+        return add_row<Op>(value, taken, i);
 }
 
 /* From number i to the end of the part. */
 template <class Op>
 static __device__ __forceinline__ typename Op::Value reduce_lane(const Op &op, u64 i, u64 end) {
-        const unsigned N = IN_FLIGHT / (ROW * sizeof(typename Op::Taken));
+        const u64 step = LANES * ROW, n = IN_FLIGHT / (ROW * sizeof(typename Op::Taken));
         typename Op::Value value = Op::none();
 
+        if (op.is_aligned())
 #pragma unroll 1
-        for (; i + (N - 1) * LANES * ROW + ROW <= end; i += N * LANES * ROW)
-                value = reduce_rows<N>(op, value, i);
+                for (; i + (n - 1) * step + ROW <= end; i += n * step)
+                        value = reduce_rows(op, value, i);
 #pragma unroll 1
-        for (; i + ROW <= end; i += LANES * ROW)
-                value = reduce_rows<1>(op, value, i);
+        for (; i + ROW <= end; i += step)
+                value = reduce_row(op, value, i);
 #pragma unroll 1
         for (; i < end; ++i) /* a row that is cut */
                 value = Op::add(value, op.take(i), i);

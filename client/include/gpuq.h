@@ -681,7 +681,8 @@ GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
  * They need no library, and have the same bits on every device, with the same version of gpuq. What they need between
  * their launches, the workspace, are buffers that the library makes, and that are charged to the user like any others,
  * until the job has ended or the prepared job is freed: in device memory if the result is there, else in host memory.
- * Of a detached job they are further outputs, behind the others.
+ * Of a detached job they are further outputs, behind those that the job has when the operation is appended.
+ * Which buffers may overlap is checked when the operation is appended; those that a fire swaps in must keep to it.
  */
 
 /* Prefix sums. Begin with zeros. */
@@ -716,7 +717,7 @@ typedef struct gpuq_sort {
         uint64_t n;           /* keys: 1 or more */
         gpuq_buffer *keys;    /* borrowed, as the others, until the call that takes them returns */
         gpuq_buffer *to;      /* the same buffer, or one that does not overlap keys */
-        unsigned value_bytes; /* of a value, a multiple of 4; 0: there are no values */
+        unsigned value_bytes; /* of a value, a multiple of 4; 0: the next are NULL */
         gpuq_buffer *values;  /* does not overlap keys and to */
         gpuq_buffer
                 *values_to; /* the same buffer as values, or one that overlaps none of the others */
@@ -725,24 +726,23 @@ typedef struct gpuq_sort {
 /**
  * gpuq_job_sort() - append a radix sort
  *
- * The workspace is as large as the result, with up to 2 MiB more. Results are used as for gpuq_job_scan().
+ * The workspace is as large as the result, with about 2 MiB more at most. Results are used as for gpuq_job_scan().
  *
  * Return: how many launches it appended, 12 for keys of 4 bytes and 24 for those of 8; else as gpuq_job_scan().
  */
 GPUQ_API int gpuq_job_sort(gpuq_job *job, const gpuq_sort *sort);
 
 typedef enum gpuq_distribution {
-        GPUQ_RANDOM_BITS = 0, /* all values, equally: for i32, u32, i64 and u64 */
-        GPUQ_RANDOM_UNIFORM =
-                1, /* from 0, exclusively, to 1, inclusively: for f32 and f64, as the next */
-        GPUQ_RANDOM_NORMAL = 2, /* of mean 0 and variance 1 */
+        GPUQ_RANDOM_BITS = 0,    /* all values, equally: for i32, u32, i64 and u64 */
+        GPUQ_RANDOM_UNIFORM = 1, /* greater than 0, at most 1: for f32 and f64, as the next */
+        GPUQ_RANDOM_NORMAL = 2,  /* of mean 0 and variance 1 */
 } gpuq_distribution;
 
 /*
  * Random numbers of Philox 4x32-10, with the conventions of cuRAND. Begin with zeros.
  *
- * A seed and a stream give a sequence for each distribution and size of a type. Numbers offset to offset + n - 1 of it are
- * written, so several calls can continue a sequence, in any order. They have the same bits on every device.
+ * A seed and a stream give a sequence for each distribution and size of a type. Numbers offset to offset + n - 1 of it
+ * are written, so several calls can continue a sequence, in any order. They have the same bits on every device.
  */
 typedef struct gpuq_random {
         gpuq_distribution distribution;
@@ -884,8 +884,9 @@ typedef struct gpuq_swap {
 
 /** Replaces a scalar by one of the same kind and size. */
 typedef struct gpuq_set {
-        size_t operation; /* index in the job, from 0; a scan or sort has as many as it appended; error messages count from 1 */
-        size_t argument;  /* index in that launch, from 0; error messages count from 1 */
+        /* index in the job, from 0; a scan or sort has as many as it appended; error messages count from 1 */
+        size_t operation;
+        size_t argument; /* index in that launch, from 0; error messages count from 1 */
         gpuq_arg value;
 } gpuq_set;
 

@@ -356,6 +356,14 @@ def raises(kind, words, run, *args):
     raise AssertionError(f"no {kind.__name__}")
 
 
+class OfTwo(Exception):
+    """Takes other arguments than a text and the rest."""
+
+    def __init__(self, text, *, kind):
+        super().__init__(text)
+        self.kind = kind
+
+
 def exceptions():
     @cuda.jit(debug=True, opt=False)
     def divide(x, n):
@@ -393,6 +401,12 @@ def exceptions():
         future = executor.submit(kernel, (2, 4), gpuq.InOut(np.full(8, 7, np.int32)), 7)
         raises(ValueError, ["too far"], future.result)
     raises(TypeError, ["a prepared job does not tell what a kernel raises"], kernel.prepare, (2, 4), x, 8)
+
+    @cuda.jit(debug=True, opt=False)
+    def refuse(x):
+        raise OfTwo("first", 2)
+
+    raises(RuntimeError, ["OfTwo: In function 'refuse'"], gpuq.from_numba(refuse, "void(int32[::1])").run, (1, 1), x)
 
     silent = gpuq.from_numba(divide, "void(int32[::1], int64)", debug=False)
     silent.run((2, 4), x, 7)

@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_refused_by_name(gpuq):
     ({"k": 0}, "k is 0; it must be from 1 to 2147483647"),
     ({"k": 2**40}, "k is 1099511627776; it must be from 1 to 2147483647"),
     ({"batch": 2}, "stride 0 of c lets the matrices of the batch overlap"),
-    ({"type": 9}, "the type is unknown"),
+    ({"type": 9}, "the type is none of f16"),
     ({"compute": 7}, "unknown compute mode 7"),
     ({"a.offset": 2}, "offset 2 of a is not a multiple of its elements' 4 bytes"),
     ({"c.offset": 4}, "c needs 64 bytes at offset 4, but its buffer has 64"),

@@ -155,15 +155,18 @@ def test_random_numbers_in_jobs_and_prepared_jobs(gpuq):
 
 def test_what_is_no_random_number_is_refused_by_name(gpuq):
     for problem, call in (("'cauchy' is none of bits", lambda: gpuq.random(3, distribution="cauchy")),
-                          ("distribution 0 is not for type 2", lambda: gpuq.random(3, distribution="bits")),
-                          ("distribution 2 is not for type 6", lambda: gpuq.random(3, "int64", distribution="normal")),
+                          ("'bits' is for int32, uint32, int64 and uint64, not float32", lambda: gpuq.random(3, distribution="bits")),
+                          ("'normal' is for float32 and float64, not int64", lambda: gpuq.random(3, "int64", distribution="normal")),
                           ("offset 4611686018427387904 is beyond the end", lambda: gpuq.random(3, "uint64", offset=1 << 62)),
                           ("seed -1 is not from 0", lambda: gpuq.random(3, seed=-1)),
                           ("no elements", lambda: gpuq.job().random(np.zeros(0, np.float32)))):
         with pytest.raises(ValueError, match=problem):
             call()
-    with pytest.raises(TypeError, match="dtype float16"):
-        gpuq.random(3, "float16")
+    for problem, call in (("dtype float16", lambda: gpuq.random(3, "float16")),
+                          ("seed must be an integer, not float", lambda: gpuq.random(3, seed=1.5)),
+                          ("stream must be an integer, not str", lambda: gpuq.random(3, stream="1"))):
+        with pytest.raises(TypeError, match=problem):
+            call()
 
 
 def test_bits_are_the_same_on_every_device_and_by_every_compiler(gpuq):

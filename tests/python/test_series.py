@@ -116,10 +116,12 @@ def test_what_does_not_fit_a_scan_is_refused_by_name(gpuq):
     for wrong in (x.astype(np.float16), x.astype(np.complex64), x.astype(">f4"), [1, 2]):
         with pytest.raises(TypeError, match="x"):
             gpuq.job().scan(wrong, x)
+        with pytest.raises(TypeError, match="x"):
+            gpuq.scan(wrong)
     with pytest.raises(ValueError, match="no elements"):
         gpuq.scan(x[:0])
     shared = gpuq.zeros(12, np.float32)
-    with pytest.raises(gpuq.InvalidError, match="overlap"):
+    with pytest.raises(gpuq.InvalidError, match="the buffers of from and to overlap"):
         gpuq.scan(shared[:8], shared[4:])
 
 
@@ -303,10 +305,10 @@ def test_the_workspace_of_a_sort_is_charged_and_given_back(start_gpuqd, monkeypa
     monkeypatch.setenv("GPUQ_SOCKET", str(gpuqd.socket))
     with gpuq.connect() as client:
         x, out = (client.device_array(1 << 20, np.uint32) for _ in range(2))
-        with pytest.raises(gpuq.QuotaError):
+        with pytest.raises(gpuq.QuotaError, match="sort: no memory for its workspace of 4194304 bytes: over the limit device_bytes"):
             client.sort(x, out=out)
         for _ in range(3):
-            client.sort(x[:1000], out=out[:1000])
+            client.sort(x[:1000], None, out[:1000])
 
 
 def test_what_does_not_fit_a_sort_is_refused_by_name(gpuq):
@@ -318,14 +320,16 @@ def test_what_does_not_fit_a_sort_is_refused_by_name(gpuq):
                           ("no elements", lambda: gpuq.sort(x[:0]))):
         with pytest.raises(ValueError, match=problem):
             call()
-    for problem, call in (("keys", lambda: gpuq.sort(x.astype(np.int16))), ("values", lambda: gpuq.sort(x, y.astype(np.int16))),
+    for problem, call in (("keys", lambda: gpuq.sort(x.astype(np.int16))), ("keys must be a numpy array", lambda: gpuq.sort([2, 1])),
+                          ("elements of values have 2 bytes", lambda: gpuq.sort(x, y.astype(np.int16))),
+                          ("values must be a numpy array", lambda: gpuq.sort(x, [1] * 8)),
                           ("values_out", lambda: gpuq.job().sort(x, x, y))):
         with pytest.raises(TypeError, match=problem):
             call()
     shared = gpuq.zeros(24, np.uint32)
     for arguments in ((shared[:8], None, shared[4:12]), (shared[:8], shared[8:16], shared[16:], shared[16:]),
                       (shared[:8], shared[:8], shared[16:], shared[8:16])):
-        with pytest.raises(gpuq.InvalidError, match="overlap"):
+        with pytest.raises(gpuq.InvalidError, match="the buffers of (keys|to|values) and (to|values|values_to) overlap"):
             gpuq.sort(*arguments)
 
 
@@ -335,6 +339,7 @@ def test_what_does_not_fit_a_sort_is_refused_by_name(gpuq):
     ({"type": 1}, "type 1 is none of f32"),
     ({"to": None}, "to is NULL"),
     ({"value_bytes": 4}, "values is NULL"),
+    ({"values": 1}, "there are values, but value_bytes is 0"),
     ({"value_bytes": 3}, "a value has 3 bytes; it must be a multiple of 4"),
 ])
 def test_the_library_refuses_what_is_no_sort(gpuq, change, problem):

@@ -6,6 +6,8 @@
 #include "compose.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "error.h"
 #include "parts.h"
@@ -86,13 +88,19 @@ int compose_check(const Composition *composition, const char *what, const gpuq_b
         return 0;
 }
 
-int compose_check_apart(const Composition *composition, const gpuq_buffer *a, const gpuq_buffer *b,
+static bool buffers_overlap(const gpuq_buffer *a, const gpuq_buffer *b) {
+        return a->arena == b->arena && a->offset < b->offset + b->size &&
+               b->offset < a->offset + a->size;
+}
+
+int compose_check_apart(const Composition *composition, ComposeArgument a, ComposeArgument b,
                         bool may_be_same) {
-        if (a->arena != b->arena || (may_be_same && buffer_is_same(a, b)) ||
-            a->offset + a->size <= b->offset || b->offset + b->size <= a->offset)
+        if (!buffers_overlap(a.buffer, b.buffer) ||
+            (may_be_same && buffer_is_same(a.buffer, b.buffer)))
                 return 0;
-        return error_set(GPUQ_E_INVALID, "%s: two of its buffers overlap; they must be apart%s",
-                         composition->name, may_be_same ? ", or the same" : "");
+        return error_set(GPUQ_E_INVALID,
+                         "%s: the buffers of %s and %s overlap; they must be apart%s",
+                         composition->name, a.name, b.name, may_be_same ? ", or the same" : "");
 }
 
 /* ---- buffers and launches ------------------------------------------------------------ */
@@ -108,6 +116,16 @@ int compose_name(Composition *composition, gpuq_arg arg) {
         return build_buffer(composition->job, arg.buffer, arg.direction, &index);
 }
 
+/* Else the caller would wonder what asked for memory. */
+static int workspace_failed(const Composition *composition, uint64_t n_bytes, int r) {
+        _cleanup_(freep) char *why = strdup(gpuq_error_text());
+
+        if (!why)
+                return r;
+        return error_set(r, "%s: no memory for its workspace of %" PRIu64 " bytes: %s",
+                         composition->name, n_bytes, why);
+}
+
 int compose_workspace(Composition *composition, const gpuq_buffer *like, uint64_t n_bytes,
                       gpuq_buffer **ret_buffer) {
         gpuq_buffer *workspace;
@@ -115,7 +133,7 @@ int compose_workspace(Composition *composition, const gpuq_buffer *like, uint64_
 
         r = buffer_take(composition->job->client, n_bytes, like->arena->device, false, &workspace);
         if (r < 0)
-                return r;
+                return workspace_failed(composition, n_bytes, r);
         composition->workspaces[composition->n_workspaces++] = *ret_buffer = workspace;
         composition->mark = build_mark(composition->job);
         return compose_recheck(composition->job);

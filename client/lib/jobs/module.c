@@ -521,7 +521,9 @@ int gpuq_module_variable_size(const gpuq_module *module, const char *name, size_
                         *ret_bytes = ready->variables[i]->size;
                         return 0;
                 }
-        return error_set(GPUQ_E_NOT_FOUND, "the module lists no variable %s", name);
+        return error_set(GPUQ_E_NOT_FOUND,
+                         "the module lists no variable %s; a compiler may have made it a constant",
+                         name);
 }
 
 /* ---- the end ---------------------------------------------------------------------- */

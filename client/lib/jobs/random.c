@@ -67,7 +67,8 @@ static int random_check(const Composition *composition, const gpuq_random *rando
                 return r;
         if (random->offset > RANDOM_INDEX_MAX / ret_kernel->n_each - random->n)
                 return error_set(GPUQ_E_INVALID,
-                                 "random: offset %" PRIu64 " is beyond the end of the stream",
+                                 "random: offset %" PRIu64 " is beyond the end of the stream; "
+                                 "offset and n together must be less than 2^62",
                                  random->offset);
         return 0;
 }

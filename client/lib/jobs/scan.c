@@ -30,7 +30,8 @@ static int scan_check(const Composition *composition, const gpuq_scan *scan) {
         if (r == 0)
                 r = compose_check(composition, "to", scan->to, scan->n, element, element);
         if (r == 0)
-                r = compose_check_apart(composition, scan->from, scan->to, true);
+                r = compose_check_apart(composition, (ComposeArgument){"from", scan->from},
+                                        (ComposeArgument){"to", scan->to}, true);
         return r;
 }
 

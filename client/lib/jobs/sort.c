@@ -37,7 +37,10 @@ typedef struct Sort {
 /* ---- checks ----------------------------------------------------------------------------- */
 
 static int sort_check_values(const Composition *composition, const gpuq_sort *sort) {
-        const gpuq_buffer *buffers[] = {sort->keys, sort->to, sort->values, sort->values_to};
+        const ComposeArgument arguments[] = {{"keys", sort->keys},
+                                             {"to", sort->to},
+                                             {"values", sort->values},
+                                             {"values_to", sort->values_to}};
         int r;
 
         if (sort->value_bytes % SORT_WORD)
@@ -49,9 +52,9 @@ static int sort_check_values(const Composition *composition, const gpuq_sort *so
         if (r == 0)
                 r = compose_check(composition, "values_to", sort->values_to, sort->n,
                                   sort->value_bytes, SORT_WORD);
-        for (unsigned i = 2; i < ARRAY_SIZE(buffers); i++)
+        for (unsigned i = 2; i < ARRAY_SIZE(arguments); i++)
                 for (unsigned j = 0; j < i && r == 0; j++)
-                        r = compose_check_apart(composition, buffers[i], buffers[j], j == 2);
+                        r = compose_check_apart(composition, arguments[j], arguments[i], j == 2);
         return r;
 }
 
@@ -70,9 +73,14 @@ static int sort_check(const Composition *composition, const gpuq_sort *sort) {
         if (r == 0)
                 r = compose_check(composition, "to", sort->to, sort->n, element, element);
         if (r == 0)
-                r = compose_check_apart(composition, sort->keys, sort->to, true);
+                r = compose_check_apart(composition, (ComposeArgument){"keys", sort->keys},
+                                        (ComposeArgument){"to", sort->to}, true);
         if (r == 0 && sort->value_bytes > 0)
-                r = sort_check_values(composition, sort);
+                return sort_check_values(composition, sort);
+        if (r == 0 && (sort->values || sort->values_to))
+                return error_set(GPUQ_E_INVALID,
+                                 "sort: there are values, but value_bytes is 0; set it to the "
+                                 "bytes of a value");
         return r;
 }
 

@@ -142,13 +142,33 @@ static bool lease_fits(const Lease *lease, const Device *device) {
         return true;
 }
 
+static bool lease_has_modules(const Job *job, const Executor *executor) {
+        for (size_t i = 0; i < job->work.n_kernels; ++i) {
+                const Instance *instance =
+                        module_find_instance(job->work.kernels[i].module, executor);
+
+                if (!instance || instance->state != INSTANCE_READY)
+                        return false;
+        }
+        return true;
+}
+
+/* Otherwise a worker that ran none of its jobs yet would be chosen, and the lease be empty. */
+static bool lease_has_a_job_for(const Lease *lease, const Executor *executor) {
+        for (unsigned i = 0; i < lease->n_templates; ++i)
+                if (lease_has_modules(lease->templates[i].job, executor))
+                        return true;
+        return false;
+}
+
 static Executor *lease_executor(const Lease *lease, Device *device) {
         const Submitter *submitter = lease->submitter;
         const Slot *slot = slot_find(submitter->engine, submitter->user, device);
         Executor *executor = slot ? slot->executor : NULL;
 
         return executor && lease_fits(lease, device) && lease_suits(executor, submitter->user) &&
-                               !lease_is_overtaken(lease, executor)
+                               !lease_is_overtaken(lease, executor) &&
+                               lease_has_a_job_for(lease, executor)
                        ? executor
                        : NULL;
 }
@@ -205,17 +225,6 @@ static bool lease_is_short(const Job *job) {
         uint64_t expected_ns = duration_expected(job->user->duration, job->cost.class);
 
         return duration_is_known(expected_ns) && expected_ns <= LEASE_SHORT_NS;
-}
-
-static bool lease_has_modules(const Job *job, const Executor *executor) {
-        for (size_t i = 0; i < job->work.n_kernels; ++i) {
-                const Instance *instance =
-                        module_find_instance(job->work.kernels[i].module, executor);
-
-                if (!instance || instance->state != INSTANCE_READY)
-                        return false;
-        }
-        return true;
 }
 
 /* @executor: NULL: it is not known yet. */

@@ -243,6 +243,37 @@ static void of_two_workers_it_goes_to_the_one_with_fewer_leases(void **state) {
         scene_free(scene);
 }
 
+static void a_worker_without_its_modules_is_not_chosen(void **state) {
+        Scene *scene = scene_on(2, GPUQ__V1__PLACE__HOST, false, NULL);
+        FakeJob there = own_job(scene);
+        Lease other = {.submitter = scene->lease.submitter};
+        Instance *instance;
+        Executor *first;
+        const Job *job;
+        unsigned n_adding = 0;
+
+        there.device = 2;
+        run_one(scene->client, 1, there);
+        first = lease_choose(&scene->lease);
+        assert_non_null(first);
+        lease_clear(&scene->lease);
+        assert_true(add(scene, 1));
+        job = scene->lease.templates[0].job;
+
+        TAILQ_INSERT_TAIL(&first->leases, &other, link); /* so that the second one has fewer */
+        LIST_FOREACH (instance, &job->work.kernels[0].module->instances, link)
+                if (instance->executor != first) {
+                        instance->state = INSTANCE_ADDING;
+                        ++n_adding;
+                }
+        assert_int_equal(n_adding, 1);
+        assert_int_equal(chosen(scene), 0);
+        LIST_FOREACH (instance, &job->work.kernels[0].module->instances, link)
+                instance->state = INSTANCE_READY;
+        TAILQ_REMOVE(&first->leases, &other, link);
+        scene_free(scene);
+}
+
 static void memory_of_a_device_keeps_it_there(void **state) {
         Scene *scene = scene_on(2, GPUQ__V1__PLACE__HOST, false, NULL);
         FakeJob there = own_job(scene);
@@ -611,6 +642,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(it_is_for_short_jobs_whose_time_is_known),
                 cmocka_unit_test(of_two_workers_it_goes_to_the_one_with_fewer_leases),
+                cmocka_unit_test(a_worker_without_its_modules_is_not_chosen),
                 cmocka_unit_test(memory_of_a_device_keeps_it_there),
                 cmocka_unit_test(not_while_another_user_has_work_there),
                 cmocka_unit_test(not_while_its_user_has_a_long_job_there),

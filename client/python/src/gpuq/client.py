@@ -248,10 +248,10 @@ class Client:
         from .series import scan
         return scan(x, out, client=self, **options)
 
-    def sort(self, keys, values=None, **options):
+    def sort(self, keys, values=None, out=None, values_out=None, **options):
         """As `gpuq.sort`."""
         from .series import sort
-        return sort(keys, values, client=self, **options)
+        return sort(keys, values, out, values_out, client=self, **options)
 
     def random(self, shape, dtype="float32", **options):
         """As `gpuq.random`."""

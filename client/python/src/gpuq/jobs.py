@@ -433,7 +433,8 @@ class Job:
         """Wait until the job has ended, at most `timeout` seconds. Returns the Result.
 
         If the job failed, raises the reason: KernelFault, TimeoutError, CancelledError, LaunchError, DependencyError
-        and so on, or an exception of a kernel that Numba compiled with debug=True. If it has not ended in time, raises TimeoutError; the job continues. Ctrl-C cancels the job.
+        and so on, or an exception of a kernel that Numba compiled with debug=True. If it has not ended in time, raises
+        TimeoutError; the job continues. Ctrl-C cancels the job.
         """
         if not self._ended:
             if not self._submitted:

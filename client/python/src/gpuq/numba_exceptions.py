@@ -38,6 +38,14 @@ def compilations():
         compiler.compile_cuda = compile_cuda
 
 
+def _made(kind, *args) -> Exception:
+    """A class of the user's may take other arguments than Numba gives it."""
+    try:
+        return kind(*args)
+    except Exception:
+        return RuntimeError(f"{kind.__name__}: {args[0]}")
+
+
 class Exceptions:
     """`table`: {code: (class, arguments or None, (function, file, line) or None)}"""
 
@@ -70,4 +78,4 @@ class Exceptions:
         text = f"tid={places[:3]} ctaid={places[3:]}"
         if where is not None:
             text = f"In function {where[0]!r}, file {os.path.abspath(where[1])}, line {where[2]}, {text}"
-        return kind(f"{text}: {args[0]}", *args[1:]) if args else kind(text)
+        return _made(kind, f"{text}: {args[0]}", *args[1:]) if args else _made(kind, text)

@@ -6,6 +6,7 @@ gpuq's own kernels compute them, as several launches of a job.
 
 from __future__ import annotations
 
+import operator
 from ctypes import byref
 
 import numpy as np
@@ -63,19 +64,26 @@ def scan(x, out=None, *, exclusive: bool = False, client=None, **options):
     elements before. float32 is added up in float64. The bits are the same on every device. `options`: as for `gpuq.job`.
     """
     client = _client_of(client, x, out)
+    _type_of("scan", "x", x)
     if out is None:
         out = _new_like(x, x.shape, x.dtype, client)
     client.job(**options).scan(x, out, exclusive=exclusive).run()
     return out
 
 
+def _check_value(name: str, array) -> None:
+    if not isinstance(array, (np.ndarray, DeviceArray)):
+        raise TypeError(f"sort: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
+    if np.dtype(array.dtype).hasobject:
+        raise TypeError(f"sort: dtype {array.dtype} of {name} has Python objects")
+    if np.dtype(array.dtype).itemsize % 4:
+        raise TypeError(f"sort: elements of {name} have {np.dtype(array.dtype).itemsize} bytes ({array.dtype}), not a multiple of 4")
+
+
 def _check_values(keys, values, values_out) -> int:
     """The bytes of a value."""
-    for name, array in (("values", values), ("values_out", values_out)):
-        if not isinstance(array, (np.ndarray, DeviceArray)):
-            raise TypeError(f"sort: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
-        if np.dtype(array.dtype).itemsize % 4 or np.dtype(array.dtype).hasobject:
-            raise TypeError(f"sort: dtype {array.dtype} of {name} has not a multiple of 4 bytes")
+    _check_value("values", values)
+    _check_value("values_out", values_out)
     if tuple(values.shape) != tuple(keys.shape):
         raise ValueError(f"sort: values has shape {tuple(values.shape)}, but keys has {tuple(keys.shape)}")
     _check_like("sort", "values_out", values_out, "values", values)
@@ -109,9 +117,11 @@ def sort(keys, values=None, out=None, values_out=None, *, descending: bool = Fal
     first. The bits are the same on every device. `options`: as for `gpuq.job`.
     """
     client = _client_of(client, keys, values, out, values_out)
+    _type_of("sort", "keys", keys)
     if out is None:
         out = _new_like(keys, keys.shape, keys.dtype, client)
     if values is not None and values_out is None:
+        _check_value("values", values)
         values_out = _new_like(values, values.shape, values.dtype, client)
     client.job(**options).sort(keys, out, values, values_out, descending=descending).run()
     return out if values is None else (out, values_out)
@@ -120,10 +130,14 @@ def sort(keys, values=None, out=None, values_out=None, *, descending: bool = Fal
 _DISTRIBUTIONS = {"bits": 0, "uniform": 1, "normal": 2}
 
 
-def _check_number(name: str, value: int) -> int:
+def _check_number(name: str, value) -> int:
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"random: {name} must be an integer, not {type(value).__name__}") from None
     if not 0 <= value < 1 << 64:
         raise ValueError(f"random: {name} {value} is not from 0 to 2^64 - 1")
-    return int(value)
+    return value
 
 
 def append_random(job: Job, out, distribution: str | None, seed: int, stream: int, offset: int) -> Job:
@@ -134,6 +148,9 @@ def append_random(job: Job, out, distribution: str | None, seed: int, stream: in
         distribution = "uniform" if np.dtype(out.dtype).kind == "f" else "bits"
     if distribution not in _DISTRIBUTIONS:
         raise ValueError(f"random: {distribution!r} is none of {', '.join(_DISTRIBUTIONS)}")
+    if (distribution == "bits") == (np.dtype(out.dtype).kind == "f"):
+        allowed = "int32, uint32, int64 and uint64" if distribution == "bits" else "float32 and float64"
+        raise ValueError(f"random: distribution {distribution!r} is for {allowed}, not {out.dtype}")
     if out.size == 0:
         raise ValueError("random: the array has no elements")
     numbers = [_check_number(name, value) for name, value in (("seed", seed), ("stream", stream), ("offset", offset))]
@@ -147,10 +164,10 @@ def random(shape, dtype="float32", *, distribution: str | None = None, seed: int
            client=None, **options):
     """A new array of random numbers of Philox 4x32-10, with the conventions of cuRAND. Waits.
 
-    `distribution`: "uniform", from 0 exclusively to 1, or "normal", of mean 0 and variance 1, for dtypes float32 and float64; "bits" for
-    int32, uint32, int64 and uint64. None: "uniform" or "bits". The same arguments give the same numbers, with the same bits on every
-    device: `random(n, offset=k)` is `random(n + k)[k:]`. Another `stream` is another sequence. `device`: for a DeviceArray there;
-    None: an Array in host memory. `options`: as for `gpuq.job`. `Job.random` fills an array that is there.
+    `distribution`: "uniform", greater than 0 and at most 1, or "normal", of mean 0 and variance 1, for dtypes float32 and float64;
+    "bits" for int32, uint32, int64 and uint64. None: "uniform" or "bits". The same arguments give the same numbers, with the same
+    bits on every device: `random(n, offset=k)` is `random(n + k)[k:]`. Another `stream` is another sequence. `device`: for a
+    DeviceArray there; None: an Array in host memory. `options`: as for `gpuq.job`. `Job.random` fills an array that is there.
     """
     client = _client_of(client)
     out = arrays.empty(shape, dtype, client=client) if device is None else DeviceArray._new(client, shape, np.dtype(dtype), device, False)

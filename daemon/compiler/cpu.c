@@ -67,7 +67,9 @@ static int compile(const Request *request, const Cpu *cpu, Result *result) {
         const char *const argv[] = {
                 cpu->compiler,
                 "-std=gnu11",
-                request->checked ? "-O1" : "-O2", /* checks are many, and then the compiler's time counts more */
+                request->checked
+                        ? "-O1"
+                        : "-O2", /* checks are many, and then the compiler's time counts more */
                 "-w",
                 "-ffp-contract=off",
                 cpu_machine(),

@@ -4,8 +4,8 @@
  *
  * The result depends on the numbers and on n alone, not on the geometry. n cuts the numbers into parts, and
  * a part into rows of ROW numbers. LANES lanes add up a part, lane i every LANES-th row from the part's row i
- * on, and are joined in a tree. Then the lanes add up the parts' results in the same way, and are joined once
- * more.
+ * on, and are joined in a tree. Then lane i adds up every LANES-th part's result from part i on, and the lanes
+ * are joined once more.
  *
  * Every reduction has two forms with the same result:
  * - K works in block 0 alone. That is best for few numbers, and many such jobs can be one launch.
@@ -27,7 +27,8 @@
 
 #define LANES        1024u
 #define ROW          4u
-#define IN_FLIGHT    128u              /* bytes in a thread */
+#define FEW          32u               /* bytes in flight in a thread, where one block works */
+#define MANY         128u              /* where all do */
 #define PART         (8 * LANES * ROW) /* numbers; all parts but the last have a multiple of them */
 #define PARTS_MAX    2048u
 #define ONE_PART     65536u /* so many numbers are one part */
@@ -100,11 +101,10 @@ add_row(typename Op::Value value, const typename Op::Taken *taken, u64 i) {
         return value;
 }
 
-/* As many rows of a lane as are in flight. All loads come before the first sum: the bytes in flight make the speed. */
-template <class Op>
+/* N rows of a lane. All loads come before the first sum: the bytes in flight make the speed. */
+template <unsigned N, class Op>
 static __device__ __forceinline__ typename Op::Value
 reduce_rows(const Op &op, typename Op::Value value, u64 i) {
-        const unsigned N = IN_FLIGHT / (ROW * sizeof(typename Op::Taken));
         typename Op::Taken taken[N][ROW];
 
 #pragma unroll
@@ -128,15 +128,16 @@ reduce_row(const Op &op, typename Op::Value value, u64 i) {
 }
 
 /* From number i to the end of the part. */
-template <class Op>
+template <unsigned BYTES, class Op>
 static __device__ __forceinline__ typename Op::Value reduce_lane(const Op &op, u64 i, u64 end) {
-        const u64 step = LANES * ROW, n = IN_FLIGHT / (ROW * sizeof(typename Op::Taken));
+        const unsigned size = ROW * sizeof(typename Op::Taken), N = size < BYTES ? BYTES / size : 1;
+        const u64 step = LANES * ROW;
         typename Op::Value value = Op::none();
 
         if (op.is_aligned())
 #pragma unroll 1
-                for (; i + (n - 1) * step + ROW <= end; i += n * step)
-                        value = reduce_rows(op, value, i);
+                for (; i + (N - 1) * step + ROW <= end; i += N * step)
+                        value = reduce_rows<N>(op, value, i);
 #pragma unroll 1
         for (; i + ROW <= end; i += step)
                 value = reduce_row(op, value, i);
@@ -162,12 +163,12 @@ template <class Op> static __device__ __forceinline__ void join_lanes(typename O
         __syncthreads();
 }
 
-template <class Op>
+template <unsigned BYTES, class Op>
 static __device__ __forceinline__ void reduce_part(const Op &op, u64 begin, u64 end,
                                                    typename Op::Value *lanes) {
 #pragma unroll 1
         for (u64 lane = thread_number(); lane < LANES; lane += thread_count())
-                lanes[lane] = reduce_lane(op, begin + lane * ROW, end);
+                lanes[lane] = reduce_lane<BYTES>(op, begin + lane * ROW, end);
         join_lanes<Op>(lanes);
 }
 
@@ -205,7 +206,7 @@ static __device__ __forceinline__ typename Op::Value join_parts(const typename O
  *
  * Return: whether this block has the result: in lanes[0], for thread 0 alone.
  */
-template <class Op>
+template <unsigned BYTES, class Op>
 static __device__ __forceinline__ bool reduce_parts(const Op &op, u64 n, u64 first, u64 step,
                                                     WideMemory *memory, typename Op::Value *lanes) {
         __shared__ typename Op::Value own[LANES];
@@ -218,7 +219,7 @@ static __device__ __forceinline__ bool reduce_parts(const Op &op, u64 n, u64 fir
         for (u64 part = first; part == 0 || part * length < n; part += step) {
                 u64 begin = part * length;
 
-                reduce_part(op, begin, n - begin < length ? n : begin + length, lanes);
+                reduce_part<BYTES>(op, begin, n - begin < length ? n : begin + length, lanes);
                 if (thread_number() > 0)
                         continue;
                 if (memory)
@@ -249,7 +250,7 @@ static __device__ __forceinline__ void reduce(const Op &op, T *result, u64 n) {
 
         if (block_number() > 0)
                 return;
-        reduce_parts(op, n, 0, 1, (WideMemory *)0, lanes);
+        reduce_parts<FEW>(op, n, 0, 1, (WideMemory *)0, lanes);
         if (thread_number() == 0)
                 *result = (T)Op::end(lanes[0], n);
 }
@@ -262,7 +263,7 @@ static __device__ __forceinline__ void reduce_wide(const Op &op, T *result, u64 
 
         if (!memory && block_number() > 0)
                 return;
-        if (reduce_parts(op, n, block_number(), memory ? block_count() : 1, memory, lanes) &&
+        if (reduce_parts<MANY>(op, n, block_number(), memory ? block_count() : 1, memory, lanes) &&
             thread_number() == 0)
                 *result = (T)Op::end(lanes[0], n);
 }

@@ -16,7 +16,7 @@
 #include "compiler/batch_module.h"
 
 #define OWN_WORD "gpuq_batch" /* in every name that is added: a text that has it gets no twins */
-#define TEXT_MAX (1u << 20)   /* compiling a larger module twice would take too long */
+#define TEXT_MAX (2u << 20)   /* compiling a larger module twice would take too long */
 
 static void write_head(FILE *f, const BatchFunction *kernel) {
         fprintf(f,

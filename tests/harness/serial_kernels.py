@@ -138,7 +138,7 @@ extern "C" __global__ void next(unsigned *out, unsigned n)
 }
 """
 
-LANES = 1024
+LANES, ROW = 1024, 4
 U32, F32 = numpy.uint32, numpy.float32
 
 
@@ -196,12 +196,11 @@ def scalars(mixed, out, a):
 # ---- the built-in ones ----
 
 def lanes_sum(values):
-    """Of float64, in the order of kernels/common.cuh."""
-    padded = numpy.zeros(-(-max(values.size, 1) // LANES) * LANES)
-    padded[:values.size] = values
+    """Of float64, in the order of kernels/reduce.cuh, of one part."""
     lanes = numpy.zeros(LANES)
-    for row in padded.reshape(-1, LANES):
-        lanes = lanes + row
+    for rows in numpy.pad(values, (0, -values.size % (LANES * ROW))).reshape(-1, LANES, ROW):
+        for numbers in rows.T:
+            lanes = lanes + numbers
     half = LANES // 2
     while half:
         lanes[:half] += lanes[half:2 * half]

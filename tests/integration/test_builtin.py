@@ -146,7 +146,7 @@ def test_reductions_give_the_same_bits_each_time_and_for_each_block(bench):
 
 # ---- reductions of many numbers work in all blocks, with the result of one ----
 
-LANES, PART, PARTS_MAX, ONE_PART = 1024, 8192, 4096, 65536  # kernels/reduce.cuh
+LANES, ROW, PART, PARTS_MAX, ONE_PART = 1024, 4, 32768, 2048, 65536  # kernels/reduce.cuh
 WIDE_SIZES = [0, 1, 1023, 1024, 1025, ONE_PART - 1, ONE_PART, ONE_PART + 1, 10 * PART + 1, 1_000_007]
 
 
@@ -157,11 +157,12 @@ def tree(lanes):
     return lanes[0]
 
 
-def in_lanes(terms):
-    """Each lane in order, then the tree."""
+def in_lanes(terms, row=ROW):
+    """Each lane its rows in order, then the tree."""
     lanes = numpy.zeros(LANES)
-    for row in numpy.pad(terms, (0, -len(terms) % LANES)).reshape(-1, LANES):
-        lanes = lanes + row
+    for rows in numpy.pad(terms, (0, -len(terms) % (LANES * row))).reshape(-1, LANES, row):
+        for numbers in rows.T:
+            lanes = lanes + numbers
     return tree(lanes)
 
 
@@ -170,7 +171,7 @@ def fixed_order(terms):
     n = len(terms)
     length = n if n <= ONE_PART else -(-n // (PART * PARTS_MAX)) * PART
     parts = [in_lanes(terms[begin:begin + length]) for begin in range(0, n, max(1, length))]
-    return in_lanes(numpy.array(parts))
+    return in_lanes(numpy.array(parts), 1)
 
 
 def in_device(client, values):

@@ -135,7 +135,9 @@ class DirectClient(Client):
 
     def is_known(self, entry):
         """By a completion: gpuqd ran the job, or refused it."""
-        while self.bytes or select.select([self.socket], [], [], 0)[0]:
+        poll = select.poll()  # select() takes no descriptor above 1,023
+        poll.register(self.socket, select.POLLIN)
+        while self.bytes or poll.poll(0):
             self._note(self.receive()[0])
         return self.job_id(entry) in self.completions
 

@@ -27,7 +27,7 @@ typedef struct PtxEdits {
         PtxEdit *edits; /* since the last ptx_edits_write() */
         size_t n_edits;
         int r;       /* 0, PTX_EDIT_E_REFUSED or -ENOMEM */
-        char *error; /* with PTX_EDIT_E_REFUSED, one line; whoever reads it takes it */
+        char *error; /* with PTX_EDIT_E_REFUSED: one line, which the caller takes and frees */
 } PtxEdits;
 
 enum {

@@ -20,9 +20,9 @@
  * Beside other work a run's time depends on that work, so a trial has the device alone: other work waits
  * in a quiet window for the trial's end, and the trial for the end of work in flight. If the window was
  * too short, trials wait for the next one, or until no other work is left by itself. The time is between
- * two of the device's events, so it matters little if the worker's thread loses its core. By the thread's
- * own clock one trial in place that seemed 32 times as long decided for two seconds (with 16 clients on 16
- * cores, one start in two on one machine).
+ * two of the device's events, so it matters little if the worker's thread loses its core: by the thread's
+ * own clock one trial that seems 32 times as long decides for two seconds. On one machine, six of eight
+ * lone jobs that followed 16 clients on 16 cores were staged; whether that was the cause was not shown.
  *
  * A trial must cost little: one at a time, of small jobs; of several jobs at once only if that many times
  * a lone job's time is little.

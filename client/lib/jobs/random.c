@@ -10,10 +10,9 @@
 
 #include "compose.h"
 #include "error.h"
-#include "util/macro.h"
+#include "parts.h"
 
 #define RANDOM_BLOCK_BYTES 16u /* of Philox 4x32 */
-#define RANDOM_THREADS     256u
 #define RANDOM_BLOCKS_MAX  2048u
 #define RANDOM_INDEX_MAX   (UINT64_MAX / 2) /* of a word, so that sums do not overflow */
 
@@ -76,7 +75,7 @@ static int random_check(const Composition *composition, const gpuq_random *rando
 static int random_launch(Composition *composition, const gpuq_random *random,
                          const RandomKernel *kernel) {
         uint64_t n_bytes = random->n * compose_element(random->type);
-        uint64_t blocks = n_bytes / RANDOM_BLOCK_BYTES / RANDOM_THREADS + 1;
+        uint64_t blocks = n_bytes / RANDOM_BLOCK_BYTES / PARTS_THREADS + 1;
         gpuq_arg args[] = {
                 compose_result(random->to, n_bytes),
                 gpuq_u64(random->n * kernel->n_each),

@@ -20,9 +20,13 @@ from .linalg import _client_of, _new_like
 _TYPES = {"float32": 2, "float64": 3, "int32": 4, "uint32": 5, "int64": 6, "uint64": 7}
 
 
-def _type_of(operation: str, name: str, array) -> int:
+def _check_array(operation: str, name: str, array) -> None:
     if not isinstance(array, (np.ndarray, DeviceArray)):
         raise TypeError(f"{operation}: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
+
+
+def _type_of(operation: str, name: str, array) -> int:
+    _check_array(operation, name, array)
     dtype = np.dtype(array.dtype)
     if dtype.name not in _TYPES or not dtype.isnative:
         raise TypeError(f"{operation}: dtype {dtype} of {name} is none of {', '.join(_TYPES)}")
@@ -33,6 +37,16 @@ def _check_like(operation: str, name: str, array, like_name: str, like) -> None:
     if np.dtype(array.dtype) != np.dtype(like.dtype) or tuple(array.shape) != tuple(like.shape):
         raise ValueError(f"{operation}: {name} has dtype {array.dtype} and shape {tuple(array.shape)}, but {like_name} has {like.dtype} "
                          f"and {tuple(like.shape)}")
+
+
+def _check_pair(operation: str, name: str, array, out) -> int:
+    """The type of both."""
+    kind = _type_of(operation, name, array)
+    _type_of(operation, "out", out)
+    _check_like(operation, "out", out, name, array)
+    if array.size == 0:
+        raise ValueError(f"{operation}: the arrays have no elements")
+    return kind
 
 
 def _appended(job: Job, r: int, places) -> Job:
@@ -46,11 +60,7 @@ def _appended(job: Job, r: int, places) -> Job:
 def append_scan(job: Job, x, out, exclusive: bool) -> Job:
     """Job.scan()"""
     handle = job._building()
-    kind = _type_of("scan", "x", x)
-    _type_of("scan", "out", out)
-    _check_like("scan", "out", out, "x", x)
-    if x.size == 0:
-        raise ValueError("scan: the arrays have no elements")
+    kind = _check_pair("scan", "x", x, out)
     places = [("x", x, native.IN, "scan: x"), ("out", out, native.OUT, "scan: out")]
     handles = [job._place(array, direction, where)[0] for _, array, direction, where in places]
     return _appended(job, native.job_scan(handle, byref(native.Scan(kind, bool(exclusive), x.size, *handles))), places)
@@ -72,8 +82,7 @@ def scan(x, out=None, *, exclusive: bool = False, client=None, **options):
 
 
 def _check_value(name: str, array) -> None:
-    if not isinstance(array, (np.ndarray, DeviceArray)):
-        raise TypeError(f"sort: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
+    _check_array("sort", name, array)
     if np.dtype(array.dtype).hasobject:
         raise TypeError(f"sort: dtype {array.dtype} of {name} has Python objects")
     if np.dtype(array.dtype).itemsize % 4:
@@ -93,11 +102,7 @@ def _check_values(keys, values, values_out) -> int:
 def append_sort(job: Job, keys, out, values, values_out, descending: bool) -> Job:
     """Job.sort()"""
     handle = job._building()
-    kind = _type_of("sort", "keys", keys)
-    _type_of("sort", "out", out)
-    _check_like("sort", "out", out, "keys", keys)
-    if keys.size == 0:
-        raise ValueError("sort: the arrays have no elements")
+    kind = _check_pair("sort", "keys", keys, out)
     places = [("keys", keys, native.IN, "sort: keys"), ("out", out, native.OUT, "sort: out")]
     value_bytes = 0
     if values is not None or values_out is not None:

@@ -125,10 +125,8 @@ class DirectClient(Client):
             self.until_offered()
             self.begin()
             entry = self.write()
-            until(lambda: self.is_done(entry) or self.is_known(entry), "its end, from a worker or gpuqd")
-            is_lent = self.is_done(entry)
-            self.free(entry)
-            if is_lent:
+            self.wait_end(entry)
+            if self.is_done(entry) and self.has_begun:
                 return
             self.end()
         raise AssertionError("no worker takes a job from the ring")

@@ -25,6 +25,12 @@ from harness.terminal import on_terminal
 ALICE, BOB = 12345, 12346  # no passwd entry, like a deleted user's
 
 
+@pytest.fixture
+def gpuqd(lend_gpuqd):
+    """One that no other file's tests use: a user with many kinds of jobs in a minute has the rest in one row, without labels."""
+    return lend_gpuqd(history_keep_days=99)
+
+
 def history(client, **fields):
     """All pages, put together."""
     rows, get = [], pb.HistoryGet(**fields)

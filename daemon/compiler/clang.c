@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/advice.h"
 #include "compiler/backend.h"
 #include "compiler/headers.h"
 #include "compiler/instance.h"
@@ -129,9 +130,9 @@ static int fail(const Request *request, Result *result, char *output) {
                         "compiled by clang)",
                         output);
         return result_fail(result, COMPILED_FAILED,
-                           "%s\n(compiled by clang without the CUDA Toolkit; install NVRTC "
+                           "%s%s\n(compiled by clang without the CUDA Toolkit; install NVRTC "
                            "for full CUDA C++ support)",
-                           output);
+                           output, advice(output));
 }
 
 int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {

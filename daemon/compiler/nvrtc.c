@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/advice.h"
 #include "compiler/backend.h"
 #include "compiler/bound.h"
 #include "compiler/device_runtime.h"
@@ -127,6 +128,7 @@ typedef struct Attempt {
         int best;      /* architecture */
         bool is_known; /* the device's, so that there is a cubin */
         bool calls;    /* the device runtime, which a linker adds */
+        char *refused; /* the errors about functions of the host, which are the device's now; or NULL */
 } Attempt;
 
 static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
@@ -167,6 +169,10 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
         }
         options[n++] = include;
         options[n++] = attempt->first_header;
+        if (attempt->refused) {
+                options[n++] = "-default-device";
+                options[n++] = "--pre-include=gpuq_all_device.h";
+        }
         if (!request->sm)
                 options[n++] = "-D__GPUQ_CPU__=1";
         if (options_fast_math(request->options, request->n_options))
@@ -301,7 +307,7 @@ static int fail(const Request *request, Result *result, char *log) {
                 return -ENOMEM;
         if (is_name_error(request, copy, &name, &why))
                 return named_fail(request, result, name, why);
-        return result_fail(result, COMPILED_FAILED, "%s", log);
+        return result_fail(result, COMPILED_FAILED, "%s%s", log, advice(log));
 }
 
 /* Not at first: a source may define these names itself, and as another type. */
@@ -309,7 +315,7 @@ static bool lacks_integers(const char *log) {
         static const char *const names[] = {"8", "16", "32", "64"};
         char text[48];
 
-        for (size_t i = 0; log && i < ARRAY_SIZE(names); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 snprintf(text, sizeof(text), "int%s_t\" is undefined", names[i]);
                 if (strstr(log, text))
                         return true;
@@ -317,19 +323,25 @@ static bool lacks_integers(const char *log) {
         return false;
 }
 
-/* Return: whether what the errors say is lacking has been added. */
-static bool try_again(Attempt *attempt, const char *log) {
+/* Return: whether what the errors say is lacking has been added; @log may be taken. */
+static bool try_again(Attempt *attempt, char **log) {
         static const char integers[] = "--pre-include=gpuq_integers.h";
 
-        if (attempt->first_header != integers && lacks_integers(log)) {
+        if (!*log)
+                return false;
+        if (attempt->first_header != integers && lacks_integers(*log)) {
                 attempt->first_header = integers;
                 return true;
         }
-        if (!attempt->calls && device_runtime_is_wanted(log)) {
+        if (attempt->refused) /* which may be a whole program, whose launches are not the device's */
+                return false;
+        if (!attempt->calls && device_runtime_is_wanted(*log)) {
                 attempt->calls = true;
                 return true;
         }
-        return false;
+        if (advice_is_of_host(*log))
+                attempt->refused = TAKE_PTR(*log);
+        return attempt->refused != NULL;
 }
 
 static int run(const Nvrtc *nvrtc, Program program, const Request *request, Result *result,
@@ -337,20 +349,21 @@ static int run(const Nvrtc *nvrtc, Program program, const Request *request, Resu
         Attempt attempt = {.first_header = "--pre-include=gpuq_types.h",
                            .best = best,
                            .is_known = best == (int)request->sm};
-        _cleanup_(freep) char *log = NULL;
+        _cleanup_(freep) char *log = NULL, *refused = NULL;
         int error, r;
 
         do {
                 free(log);
                 error = compile(nvrtc, program, request, &attempt);
                 log = get_log(nvrtc, program);
-        } while (error > 0 && try_again(&attempt, log));
+        } while (error > 0 && try_again(&attempt, &log));
+        refused = attempt.refused;
         if (!log || error < 0)
                 return -ENOMEM;
         if (error && !*log)
                 return result_fail(result, COMPILED_FAILED, "%s", nvrtc->error(error));
         if (error)
-                return fail(request, result, log);
+                return fail(request, result, refused ?: log);
 
         r = result_add_log(result, log);
         if (r == 0)

@@ -5,7 +5,7 @@ import numpy
 import pytest
 
 from harness import kernels
-from harness.client import In, InOut, Job, Out, i32, u64
+from harness.client import In, InOut, Job, Out, Refused, i32, u64
 from harness.kernels import assert_failed
 from harness.messages import pb
 
@@ -315,3 +315,44 @@ def test_variables_that_died_with_their_worker_are_said_to_be_lost_once(gpuqd, c
     assert_failed(client.run(Job().launch(basic, "wild", [InOut(client.arena(4)), u64(kernels.FAR)])), pb.E_FAULT)
     assert_failed(client.run(Job().launch(module, "count", [Out(client.arena(4))])), pb.E_VARIABLES_LOST)
     assert count(client, module) == 6
+
+
+# ---- source that was written for nvcc ----
+
+
+HOST = r"""
+struct Pair
+{
+        int a, b;
+        __host__ Pair() : a(0), b(0) {}
+        __host__ __device__ Pair(int a, int b) : a(a), b(b) {}
+};
+
+int doubled(int x) { return 2 * x; }
+__host__ Pair swapped(Pair pair) { return Pair(pair.b, pair.a); }
+
+extern "C" __global__ void add(int *out, int a, int b)
+{
+        Pair pair(a, b);
+        out[0] = pair.a + pair.b;
+}
+"""
+
+
+def test_functions_of_the_host_in_the_source_do_no_harm(client):
+    out = client.arena(4)
+    client.run_well(Job().launch(client.load(HOST), "add", [Out(out), i32(3), i32(4)]))
+    assert out.array(numpy.int32, 1)[0] == 7
+
+
+@pytest.mark.parametrize("source, names", [
+    ("#include <stdio.h>\n__host__ void f() { fopen(\"x\", \"r\"); }\n__global__ void k() {}", ["fopen"]),
+    ("__host__ int f() { return 1; }\n__global__ void k() { nowhere(); }", ["nowhere"]),
+    ("texture<float, 1, cudaReadModeElementType> t;\n__global__ void k(float *x) { *x = tex1Dfetch(t, 1); }",
+     ["texture references", "cudaTextureObject_t"]),
+], ids=["a function of the host that cannot be the device's", "an error beside a function of the host", "a texture reference"])
+def test_what_cannot_be_compiled_is_named(client, source, names):
+    with pytest.raises(Refused) as refused:
+        client.load(source)
+    assert refused.value.code == pb.E_COMPILE
+    assert all(name in refused.value.text for name in names), refused.value.text

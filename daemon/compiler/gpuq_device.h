@@ -1199,4 +1199,6 @@ GPUQ_SPACE(constant, "const")
 
 #undef GPUQ_DEVICE
 
+#include <gpuq_standard.h>
+
 #endif

@@ -311,26 +311,25 @@ static int fail(const Request *request, Result *result, char *log) {
 }
 
 /* Not at first: a source may define these names itself, and as another type. */
-static bool lacks_integers(const char *log) {
-        static const char *const names[] = {"8", "16", "32", "64"};
-        char text[48];
+static bool lacks_standard(const char *log) {
+        static const char *const lacks[] = {"int8_t\" is undefined", "int16_t\" is undefined",
+                                            "int32_t\" is undefined", "int64_t\" is undefined",
+                                            "namespace \"std\" has no member"};
 
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                snprintf(text, sizeof(text), "int%s_t\" is undefined", names[i]);
-                if (strstr(log, text))
+        for (size_t i = 0; i < ARRAY_SIZE(lacks); i++)
+                if (strstr(log, lacks[i]))
                         return true;
-        }
         return false;
 }
 
 /* Return: whether what the errors say is lacking has been added; @log may be taken. */
 static bool try_again(Attempt *attempt, char **log) {
-        static const char integers[] = "--pre-include=gpuq_integers.h";
+        static const char standard[] = "--pre-include=gpuq_standard.h";
 
         if (!*log)
                 return false;
-        if (attempt->first_header != integers && lacks_integers(*log)) {
-                attempt->first_header = integers;
+        if (attempt->first_header != standard && lacks_standard(*log)) {
+                attempt->first_header = standard;
                 return true;
         }
         if (attempt->refused) /* which may be a whole program, whose launches are not the device's */

@@ -345,6 +345,24 @@ def test_functions_of_the_host_in_the_source_do_no_harm(client):
     assert out.array(numpy.int32, 1)[0] == 7
 
 
+STANDARD = r"""
+template <class T, std::size_t N> __global__ void k(T *x)
+{
+        T a = N, b = 2, *none = std::nullptr_t();
+        std::swap(a, b);
+        std::uint32_t c = std::min(std::numeric_limits<T>::max(), 5) + (int)std::sqrt(4.0f);
+        x[0] = std::is_same<T, int>::value + 10 * a + 100 * b + 1000 * c + !!none;
+}
+template __global__ void k<int, 3>(int *);
+"""
+
+
+def test_names_of_the_standard_library_need_no_include(client):
+    out = client.arena(4)
+    client.run_well(Job().launch(client.load(STANDARD), "k<int, 3>", [Out(out)]))
+    assert out.array(numpy.int32, 1)[0] == 7321
+
+
 @pytest.mark.parametrize("source, names", [
     ("#include <stdio.h>\n__host__ void f() { fopen(\"x\", \"r\"); }\n__global__ void k() {}", ["fopen"]),
     ("__host__ int f() { return 1; }\n__global__ void k() { nowhere(); }", ["nowhere"]),

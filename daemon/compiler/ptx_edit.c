@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/ptx/print.h"
 #include "util/grow.h"
 
 #define TEXT_MAX      (16u << 20)
@@ -15,33 +16,6 @@ struct PtxEdit {
         size_t n_removed;
         size_t begin, end; /* of its words in the stream */
 };
-
-void ptx_edits_init(PtxEdits *edits, PtxToken text, const char *how, const char *own) {
-        int r;
-
-        *edits = (PtxEdits){.text = text, .how = how};
-        edits->words = open_memstream(&edits->buffer, &edits->n_buffer);
-        if (!edits->words) {
-                edits->r = -ENOMEM;
-                return;
-        }
-        if (text.n > TEXT_MAX) {
-                ptx_edits_refuse(edits, "the PTX is too large to be %s: the limit is 16 MiB", how);
-                return;
-        }
-        r = ptx_module_read(text.s, text.n, &edits->module, &edits->error);
-        edits->r = r > 0 ? PTX_EDIT_E_REFUSED : r;
-        if (ptx_token_has(text, own))
-                ptx_edits_refuse(edits, "names of a %s module must not contain %s", how, own);
-}
-
-void ptx_edits_finish(PtxEdits *edits) {
-        if (edits->words)
-                fclose(edits->words);
-        ptx_module_free(edits->module);
-        free(edits->buffer);
-        free(edits->edits);
-}
 
 static void end_last(PtxEdits *edits) {
         if (edits->n_edits > 0)
@@ -161,4 +135,74 @@ void ptx_edits_write(PtxEdits *edits, PtxToken part, FILE *out) {
         if (!write_part(edits, part, out))
                 ptx_edits_refuse(edits, "its functions are not understood");
         edits->n_edits = 0;
+}
+
+/* ---- from beginning to end --------------------------------------------------------- */
+
+static void read_text(PtxEdits *edits, PtxToken text) {
+        int r;
+
+        ptx_module_free(edits->module);
+        edits->module = NULL;
+        edits->text = text;
+        r = ptx_module_read(text.s, text.n, &edits->module, &edits->error);
+        edits->r = r > 0 ? PTX_EDIT_E_REFUSED : r;
+}
+
+static void print_instruction(PtxEdits *edits, const PtxInstruction *in) {
+        const char *end = ptx_edits_end_of(edits, in);
+        FILE *out = ptx_edit(edits, in->begin, (size_t)(end - in->begin));
+
+        ptx_print_instruction(out, in);
+        for (const char *s = in->begin; s < end; s++)
+                if (*s == '\n')
+                        fputc('\n', out);
+}
+
+static void print_anew(PtxEdits *edits) {
+        PtxToken printed;
+        FILE *out = open_memstream(&edits->printed, &printed.n);
+
+        if (!out) {
+                ptx_edits_fail_memory(edits);
+                return;
+        }
+        for (size_t i = 0; i < edits->module->n_functions; i++)
+                for (size_t k = 0; k < edits->module->functions[i].n_instructions; k++)
+                        print_instruction(edits, &edits->module->functions[i].instructions[k]);
+        ptx_edits_write(edits, edits->text, out);
+        if (fclose(out) != 0)
+                ptx_edits_fail_memory(edits);
+        printed.s = edits->printed;
+        if (!edits->r)
+                read_text(edits, printed);
+}
+
+void ptx_edits_init(PtxEdits *edits, PtxToken text, const char *how, const char *own) {
+        *edits = (PtxEdits){.text = text, .how = how};
+        edits->words = open_memstream(&edits->buffer, &edits->n_buffer);
+        if (!edits->words) {
+                edits->r = -ENOMEM;
+                return;
+        }
+        if (text.n > TEXT_MAX) {
+                ptx_edits_refuse(edits, "the PTX is too large to be %s: the limit is 16 MiB", how);
+                return;
+        }
+        if (ptx_token_has(text, own)) {
+                ptx_edits_refuse(edits, "names of a %s module must not contain %s", how, own);
+                return;
+        }
+        read_text(edits, text);
+        if (!edits->r)
+                print_anew(edits);
+}
+
+void ptx_edits_finish(PtxEdits *edits) {
+        if (edits->words)
+                fclose(edits->words);
+        ptx_module_free(edits->module);
+        free(edits->buffer);
+        free(edits->edits);
+        free(edits->printed);
 }

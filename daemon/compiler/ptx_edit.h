@@ -5,7 +5,8 @@
 /*
  * PTX edits
  *
- * A text of PTX in which words are inserted and replaced, for what rewrites modules. Edits may be made in any order and
+ * A text of PTX in which words are inserted and replaced, for what rewrites modules. Its instructions are printed anew from
+ * what was understood of them, so that an assembler cannot understand something else. Edits may be made in any order and
  * must not overlap; those at one place stay in the order in which they were made. The first failure stays, and what
  * comes behind it has no effect that anybody sees.
  */
@@ -18,16 +19,17 @@
 typedef struct PtxEdit PtxEdit;
 
 typedef struct PtxEdits {
-        PtxToken text;
-        PtxModule *module; /* NULL: the text was refused */
+        PtxToken text;     /* printed anew; lines keep their numbers */
+        PtxModule *module; /* of that text; NULL: it was refused */
         const char *how;   /* "fenced", for messages */
         FILE *words;       /* of all edits, one after the other */
         char *buffer;
         size_t n_buffer;
         PtxEdit *edits; /* since the last ptx_edits_write() */
         size_t n_edits;
-        int r;       /* 0, PTX_EDIT_E_REFUSED or -ENOMEM */
-        char *error; /* with PTX_EDIT_E_REFUSED: one line, which the caller takes and frees */
+        int r;         /* 0, PTX_EDIT_E_REFUSED or -ENOMEM */
+        char *error;   /* with PTX_EDIT_E_REFUSED: one line, which the caller takes and frees */
+        char *printed; /* the text */
 } PtxEdits;
 
 enum {
@@ -37,7 +39,7 @@ enum {
 
 /**
  * ptx_edits_init() - read a module
- * @text: stays the caller's
+ * @text: stays the caller's, and is not needed afterwards
  * @how: "fenced", for messages
  * @own: begins every name that is added, so the text must not have it
  *

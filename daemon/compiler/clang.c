@@ -78,6 +78,7 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
                 "-S",
                 "-O3",
                 "-Wno-unknown-cuda-version",
+                "-Wno-register", /* as nvcc takes it */
                 /* shuffles and votes with a mask need PTX 6.0, __activemask() 6.2, which R550 takes as any later driver */
                 "-Xclang",
                 "-target-feature",

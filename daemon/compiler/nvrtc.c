@@ -311,15 +311,8 @@ static int fail(const Request *request, Result *result, char *log) {
 }
 
 /* Not at first: a source may define these names itself, and as another type. */
-static bool lacks_standard(const char *log) {
-        static const char *const lacks[] = {"int8_t\" is undefined", "int16_t\" is undefined",
-                                            "int32_t\" is undefined", "int64_t\" is undefined",
-                                            "namespace \"std\" has no member"};
-
-        for (size_t i = 0; i < ARRAY_SIZE(lacks); i++)
-                if (strstr(log, lacks[i]))
-                        return true;
-        return false;
+static bool lacks_names(const char *log) {
+        return strstr(log, "\" is undefined") || strstr(log, "namespace \"std\" has no member");
 }
 
 /* Return: whether what the errors say is lacking has been added; @log may be taken. */
@@ -328,7 +321,7 @@ static bool try_again(Attempt *attempt, char **log) {
 
         if (!*log)
                 return false;
-        if (attempt->first_header != standard && lacks_standard(*log)) {
+        if (attempt->first_header != standard && lacks_names(*log)) {
                 attempt->first_header = standard;
                 return true;
         }

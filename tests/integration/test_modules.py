@@ -348,9 +348,9 @@ def test_functions_of_the_host_in_the_source_do_no_harm(client):
 STANDARD = r"""
 template <class T, std::size_t N> __global__ void k(T *x)
 {
-        T a = N, b = 2, *none = std::nullptr_t();
+        register T a = N, b = 2, *none = std::nullptr_t();
         std::swap(a, b);
-        std::uint32_t c = std::min(std::numeric_limits<T>::max(), 5) + (int)std::sqrt(4.0f);
+        std::uint32_t c = std::min(std::numeric_limits<T>::max(), INT_MAX - INT_MAX + 5) + (int)std::sqrt(4.0f);
         x[0] = std::is_same<T, int>::value + 10 * a + 100 * b + 1000 * c + !!none;
 }
 template __global__ void k<int, 3>(int *);

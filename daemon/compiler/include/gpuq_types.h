@@ -9,4 +9,8 @@ typedef long ssize_t;
 /* The toolkit's cuda.h declares functions of the host, which NVRTC refuses. This is its guard; what kernels use of it: */
 #define __cuda_cuda_h__
 typedef unsigned long long CUdeviceptr;
+/* nvcc takes it in C++17, too, in which it means nothing. */
+#if __cplusplus >= 201703L
+#define register
+#endif
 #endif

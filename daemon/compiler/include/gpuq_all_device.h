@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For source that has functions of the host, which NVRTC refuses: with -default-device they become functions of the device. */
+/* With this and -default-device, functions of the host become functions of the device. NVRTC refuses them otherwise. */
 #pragma once
 #undef __host__
 #define __host__

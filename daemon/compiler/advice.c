@@ -3,8 +3,11 @@
 
 #include <string.h>
 
+/* As a variable of the device, one of the host would have a value of its own, which nobody sets. */
 bool advice_is_of_host(const char *log) {
-        return strstr(log, "not allowed in JIT mode") != NULL;
+        return (strstr(log, "__host__ function is not allowed in JIT mode") ||
+                strstr(log, "host functions are not allowed in JIT mode")) &&
+               !strstr(log, "host variables are not allowed in JIT mode");
 }
 
 /* texture<float, 1, cudaReadModeElementType> name; */
@@ -16,15 +19,12 @@ static bool is_of_texture_reference(const char *log) {
 
 const char *advice(const char *log) {
         if (is_of_texture_reference(log))
-                return "\n(texture references are not supported, nor are they by CUDA since "
-                       "version 12: give the "
-                       "kernel a parameter of type cudaTextureObject_t, and gpuq_texture() or "
-                       "gpuq.Texture() as its "
-                       "argument)";
-        if (advice_is_of_host(log))
-                return "\n(gpuq compiles the code for the device, and the functions of the host "
-                       "could not be compiled "
-                       "as such; leave them out, or put them between #ifndef __CUDACC_RTC__ and "
-                       "#endif)";
+                return "\n(CUDA 12 removed texture references. Give the kernel a parameter of type "
+                       "cudaTextureObject_t, and as its argument gpuq_texture() or gpuq.Texture.)";
+        if (strstr(log, "not allowed in JIT mode"))
+                return "\n(gpuq compiles for the device, and these functions or variables of the "
+                       "host "
+                       "cannot be the device's. Put them between #ifndef __CUDACC_RTC__ and "
+                       "#endif.)";
         return "";
 }

@@ -21,6 +21,7 @@
 #include "compiler/check_function.h"
 #include "compiler/ptx_edit.h"
 #include "util/grow.h"
+#include "util/memory_stream.h"
 
 #define SITES_MAX     (1u << 17)
 #define SITE_TEXT_MAX 120  /* bytes of an instruction */
@@ -481,19 +482,19 @@ static void rewriter_finish(Rewriter *rewriter) {
 }
 
 static void rewrite_into(Rewriter *rewriter, Checked *checked) {
-        FILE *out = open_memstream(&checked->text, &checked->n_text);
+        FILE *out = memory_stream_open(&checked->text, &checked->n_text);
         size_t n_sites = 0;
 
         rewriter->out = rewriter->edits.words;
-        rewriter->sites = open_memstream(&checked->sites, &n_sites);
+        rewriter->sites = memory_stream_open(&checked->sites, &n_sites);
         rewriter->names = calloc(rewriter->module->n_functions + 1, sizeof(*rewriter->names));
         if (out && rewriter->sites && rewriter->names)
                 rewrite(rewriter, out);
         else
                 ptx_edits_fail_memory(&rewriter->edits);
-        if (out && fclose(out) != 0)
+        if (out && memory_stream_close(out) < 0)
                 ptx_edits_fail_memory(&rewriter->edits);
-        if (rewriter->sites && fclose(rewriter->sites) != 0)
+        if (rewriter->sites && memory_stream_close(rewriter->sites) < 0)
                 ptx_edits_fail_memory(&rewriter->edits);
 }
 

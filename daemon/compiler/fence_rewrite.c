@@ -11,6 +11,7 @@
 #include "compiler/fence.h"
 #include "compiler/fence_text.h"
 #include "util/macro.h"
+#include "util/memory_stream.h"
 
 /* ---- instructions -------------------------------------------------------------------------------- */
 
@@ -209,13 +210,13 @@ static void write_one_ranges(FenceText *fence, FILE *out) {
 /* ---- all of it ---------------------------------------------------------------------------------------- */
 
 static void rewrite_into(FenceText *fence, Fenced *fenced) {
-        FILE *out = open_memstream(&fenced->text, &fenced->n_text);
+        FILE *out = memory_stream_open(&fenced->text, &fenced->n_text);
 
         if (out) {
                 rewrite(fence, out);
                 write_one_ranges(fence, out);
         }
-        if (!out || fclose(out) != 0)
+        if (!out || memory_stream_close(out) < 0)
                 ptx_edits_fail_memory(&fence->edits);
 }
 

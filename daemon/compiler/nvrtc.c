@@ -125,10 +125,11 @@ static char *find_include(const Nvrtc *nvrtc) {
 /* How a program is compiled at first, and again for some errors. */
 typedef struct Attempt {
         const char *first_header;
-        int best;      /* architecture */
-        bool is_known; /* the device's, so that there is a cubin */
-        bool calls;    /* the device runtime, which a linker adds */
-        char *refused; /* the errors about functions of the host, which are the device's now; or NULL */
+        int best;        /* architecture */
+        bool is_known;   /* the device's, so that there is a cubin */
+        bool calls;      /* the device runtime, which a linker adds */
+        bool all_device; /* functions of the host are the device's */
+        char *errors; /* before anything was added because of them, which are those to show; NULL: nothing was */
 } Attempt;
 
 static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
@@ -169,7 +170,7 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
         }
         options[n++] = include;
         options[n++] = attempt->first_header;
-        if (attempt->refused) {
+        if (attempt->all_device) {
                 options[n++] = "-default-device";
                 options[n++] = "--pre-include=gpuq_all_device.h";
         }
@@ -299,15 +300,28 @@ static bool is_name_error(const Request *request, char *log, const char **ret_na
         return false;
 }
 
-static int fail(const Request *request, Result *result, char *log) {
-        const char *name, *why;
+/* The line of the first error. */
+static int first_error(const char *log, const char **ret_line) {
+        const char *line = strstr(log, ": error: ");
+
+        while (line && line > log && line[-1] != '\n')
+                line--;
+        *ret_line = line ?: "";
+        return (int)strcspn(*ret_line, "\n");
+}
+
+/* @log has the errors to show, and @last those with functions of the host as the device's; NULL: there are none. */
+static int fail(const Request *request, Result *result, char *log, const char *last) {
+        const char *name, *why, *line = "";
         _cleanup_(freep) char *copy = strdup(log);
+        int n = last ? first_error(last, &line) : 0;
 
         if (!copy)
                 return -ENOMEM;
         if (is_name_error(request, copy, &name, &why))
                 return named_fail(request, result, name, why);
-        return result_fail(result, COMPILED_FAILED, "%s%s", log, advice(log));
+        return result_fail(result, COMPILED_FAILED, "%s%s%s%.*s", log, advice(log),
+                           n > 0 ? "\nAs the device's: " : "", n, line);
 }
 
 /* Not at first: a source may define these names itself, and as another type. */
@@ -315,25 +329,33 @@ static bool lacks_names(const char *log) {
         return strstr(log, "\" is undefined") || strstr(log, "namespace \"std\" has no member");
 }
 
-/* Return: whether what the errors say is lacking has been added; @log may be taken. */
-static bool try_again(Attempt *attempt, char **log) {
+/* Return: whether what the errors say is lacking has been added. */
+static bool add_what_lacks(Attempt *attempt, const char *log) {
         static const char standard[] = "--pre-include=gpuq_standard.h";
 
-        if (!*log)
-                return false;
-        if (attempt->first_header != standard && lacks_names(*log)) {
+        if (attempt->first_header != standard && lacks_names(log)) {
                 attempt->first_header = standard;
                 return true;
         }
-        if (attempt->refused) /* which may be a whole program, whose launches are not the device's */
-                return false;
-        if (!attempt->calls && device_runtime_is_wanted(*log)) {
+        if (!attempt->all_device && advice_is_of_host(log)) {
+                attempt->all_device = true;
+                return true;
+        }
+        /* Launches by functions of the host are not the device's. */
+        if (!attempt->calls && !attempt->all_device && device_runtime_is_wanted(log)) {
                 attempt->calls = true;
                 return true;
         }
-        if (advice_is_of_host(*log))
-                attempt->refused = TAKE_PTR(*log);
-        return attempt->refused != NULL;
+        return false;
+}
+
+/* @log is taken if the errors are those to show should nothing help. */
+static bool try_again(Attempt *attempt, char **log) {
+        if (!*log || !add_what_lacks(attempt, *log))
+                return false;
+        if (!attempt->errors)
+                attempt->errors = TAKE_PTR(*log);
+        return true;
 }
 
 static int run(const Nvrtc *nvrtc, Program program, const Request *request, Result *result,
@@ -341,7 +363,7 @@ static int run(const Nvrtc *nvrtc, Program program, const Request *request, Resu
         Attempt attempt = {.first_header = "--pre-include=gpuq_types.h",
                            .best = best,
                            .is_known = best == (int)request->sm};
-        _cleanup_(freep) char *log = NULL, *refused = NULL;
+        _cleanup_(freep) char *log = NULL, *errors = NULL;
         int error, r;
 
         do {
@@ -349,13 +371,14 @@ static int run(const Nvrtc *nvrtc, Program program, const Request *request, Resu
                 error = compile(nvrtc, program, request, &attempt);
                 log = get_log(nvrtc, program);
         } while (error > 0 && try_again(&attempt, &log));
-        refused = attempt.refused;
+        errors = attempt.errors;
         if (!log || error < 0)
                 return -ENOMEM;
         if (error && !*log)
                 return result_fail(result, COMPILED_FAILED, "%s", nvrtc->error(error));
         if (error)
-                return fail(request, result, refused ?: log);
+                return fail(request, result, attempt.calls || !errors ? log : errors,
+                            attempt.all_device ? log : NULL);
 
         r = result_add_log(result, log);
         if (r == 0)

@@ -7,6 +7,7 @@
 
 #include "compiler/ptx/print.h"
 #include "util/grow.h"
+#include "util/memory_stream.h"
 
 #define TEXT_MAX      (16u << 20)
 #define VARIABLES_MAX 4096u /* of global and constant memory: each is compared with accesses */
@@ -126,7 +127,7 @@ static bool write_part(const PtxEdits *edits, PtxToken part, FILE *out) {
 
 void ptx_edits_write(PtxEdits *edits, PtxToken part, FILE *out) {
         end_last(edits);
-        if (fflush(edits->words) != 0)
+        if (memory_stream_flush(edits->words) < 0)
                 ptx_edits_fail_memory(edits);
         if (edits->r)
                 return;
@@ -145,6 +146,11 @@ static void read_text(PtxEdits *edits, PtxToken text) {
         ptx_module_free(edits->module);
         edits->module = NULL;
         edits->text = text;
+        if (text.n > TEXT_MAX) {
+                ptx_edits_refuse(edits, "the PTX is too large to be %s: the limit is 16 MiB",
+                                 edits->how);
+                return;
+        }
         r = ptx_module_read(text.s, text.n, &edits->module, &edits->error);
         edits->r = r > 0 ? PTX_EDIT_E_REFUSED : r;
 }
@@ -153,7 +159,7 @@ static void print_instruction(PtxEdits *edits, const PtxInstruction *in) {
         const char *end = ptx_edits_end_of(edits, in);
         FILE *out = ptx_edit(edits, in->begin, (size_t)(end - in->begin));
 
-        ptx_print_instruction(out, in);
+        ptx_instruction_print(out, in);
         for (const char *s = in->begin; s < end; s++)
                 if (*s == '\n')
                         fputc('\n', out);
@@ -161,7 +167,7 @@ static void print_instruction(PtxEdits *edits, const PtxInstruction *in) {
 
 static void print_anew(PtxEdits *edits) {
         PtxToken printed;
-        FILE *out = open_memstream(&edits->printed, &printed.n);
+        FILE *out = memory_stream_open(&edits->printed, &printed.n);
 
         if (!out) {
                 ptx_edits_fail_memory(edits);
@@ -171,7 +177,7 @@ static void print_anew(PtxEdits *edits) {
                 for (size_t k = 0; k < edits->module->functions[i].n_instructions; k++)
                         print_instruction(edits, &edits->module->functions[i].instructions[k]);
         ptx_edits_write(edits, edits->text, out);
-        if (fclose(out) != 0)
+        if (memory_stream_close(out) < 0)
                 ptx_edits_fail_memory(edits);
         printed.s = edits->printed;
         if (!edits->r)
@@ -180,13 +186,9 @@ static void print_anew(PtxEdits *edits) {
 
 void ptx_edits_init(PtxEdits *edits, PtxToken text, const char *how, const char *own) {
         *edits = (PtxEdits){.text = text, .how = how};
-        edits->words = open_memstream(&edits->buffer, &edits->n_buffer);
+        edits->words = memory_stream_open(&edits->buffer, &edits->n_buffer);
         if (!edits->words) {
                 edits->r = -ENOMEM;
-                return;
-        }
-        if (text.n > TEXT_MAX) {
-                ptx_edits_refuse(edits, "the PTX is too large to be %s: the limit is 16 MiB", how);
                 return;
         }
         if (ptx_token_has(text, own)) {

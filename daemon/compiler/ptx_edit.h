@@ -5,10 +5,10 @@
 /*
  * PTX edits
  *
- * A text of PTX in which words are inserted and replaced, for what rewrites modules. Its instructions are printed anew
- * from what was understood of them, so that an assembler cannot understand something else. Edits may be made in any
- * order and must not overlap; those at one place stay in the order in which they were made. The first failure stays,
- * and what comes behind it has no effect that anybody sees.
+ * The fence and --check insert and replace words in a text of PTX. Before that, its instructions are printed anew from
+ * what the reader understood of them (ptx/print.h). Edits may be made in any order and must not overlap; those at one
+ * place stay in the order in which they were made. The first failure stays, and what comes behind it has no effect that
+ * anybody sees.
  */
 
 #include <stdio.h>

@@ -363,14 +363,25 @@ def test_names_of_the_standard_library_need_no_include(client):
     assert out.array(numpy.int32, 1)[0] == 7321
 
 
+OF_HOST = ["a function of the host that cannot be the device's", "an error beside a function of the host",
+           "a variable of the host"]
+
+
 @pytest.mark.parametrize("source, names", [
     ("#include <stdio.h>\n__host__ void f() { fopen(\"x\", \"r\"); }\n__global__ void k() {}", ["fopen"]),
     ("__host__ int f() { return 1; }\n__global__ void k() { nowhere(); }", ["nowhere"]),
-    ("texture<float, 1, cudaReadModeElementType> t;\n__global__ void k(float *x) { *x = tex1Dfetch(t, 1); }",
-     ["texture references", "cudaTextureObject_t"]),
-], ids=["a function of the host that cannot be the device's", "an error beside a function of the host", "a texture reference"])
-def test_what_cannot_be_compiled_is_named(client, source, names):
+    ("int here = 5;\n__host__ int f() { return 1; }\n__global__ void k(int *x) { *x = here; }", ["here"]),
+], ids=OF_HOST)
+def test_what_cannot_be_compiled_beside_code_of_the_host_is_named(client, source, names):
     with pytest.raises(Refused) as refused:
         client.load(source)
     assert refused.value.code == pb.E_COMPILE
     assert all(name in refused.value.text for name in names), refused.value.text
+    if "JIT mode" in refused.value.text:  # NVRTC's words
+        assert "#ifndef __CUDACC_RTC__" in refused.value.text, refused.value.text
+
+
+def test_what_to_use_instead_of_texture_references_is_said(client):
+    source = "texture<float, 1, cudaReadModeElementType> t;\n__global__ void k(float *x) { *x = tex1Dfetch(t, 1); }"
+    with pytest.raises(Refused, match="cudaTextureObject_t"):
+        client.load(source)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What source uses without an include, as nvcc allows, which includes half of C++ itself. */
+/* Names that source has with nvcc without an include, as nvcc includes these headers itself. */
 #pragma once
 #ifdef __CUDACC_RTC__
 #include <gpuq_types.h>

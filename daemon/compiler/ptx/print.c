@@ -9,7 +9,7 @@ static void print_elements(FILE *out, const PtxOperand *operand, const char *bet
         for (size_t i = 0; i < operand->n_elements; i++) {
                 if (i > 0)
                         fputs(between, out);
-                ptx_print_operand(out, &operand->elements[i]);
+                ptx_operand_print(out, &operand->elements[i]);
         }
 }
 
@@ -25,7 +25,7 @@ static void print_name(FILE *out, const PtxOperand *operand) {
                 fprintf(out, "+%lld", (long long)operand->offset);
 }
 
-void ptx_print_operand(FILE *out, const PtxOperand *operand) {
+void ptx_operand_print(FILE *out, const PtxOperand *operand) {
         if (operand->negated)
                 fputc('!', out);
         switch (operand->kind) {
@@ -63,16 +63,16 @@ void ptx_print_operand(FILE *out, const PtxOperand *operand) {
         }
 }
 
-void ptx_print_instruction(FILE *out, const PtxInstruction *instruction) {
+void ptx_instruction_print(FILE *out, const PtxInstruction *instruction) {
         if (instruction->is_guarded) {
                 fputc('@', out);
-                ptx_print_operand(out, &instruction->guard);
+                ptx_operand_print(out, &instruction->guard);
                 fputc(' ', out);
         }
         print_token(out, instruction->opcode);
         for (size_t i = 0; i < instruction->n_operands; i++) {
                 fputs(i > 0 ? ", " : " ", out);
-                ptx_print_operand(out, &instruction->operands[i]);
+                ptx_operand_print(out, &instruction->operands[i]);
         }
         fputc(';', out);
 }

@@ -5,17 +5,17 @@
 /*
  * Print
  *
- * Instructions as text, from what was understood of them: numbers by their bits, names as they are, one blank or
- * mark between. What an assembler makes of that does not depend on how it splits words or reads numbers.
+ * This writes instructions as text, from what the reader understood of them: numbers by their bits, names as they are,
+ * with marks between them and no comments. So an assembler cannot read other numbers or operands than the reader has.
  */
 
 #include <stdio.h>
 
 #include "compiler/ptx/module.h"
 
-/** ptx_print_operand() - without a blank before or behind it. */
-void ptx_print_operand(FILE *out, const PtxOperand *operand);
-/** ptx_print_instruction() - from its guard to its semicolon. */
-void ptx_print_instruction(FILE *out, const PtxInstruction *instruction);
+/** ptx_operand_print() - without a blank before or behind it. */
+void ptx_operand_print(FILE *out, const PtxOperand *operand);
+/** ptx_instruction_print() - from its guard to its semicolon. */
+void ptx_instruction_print(FILE *out, const PtxInstruction *instruction);
 
 #endif

@@ -6,6 +6,7 @@
  * whole body was read. A scope has its own labels; its parents' are found too.
  */
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -179,13 +180,15 @@ static PtxToken join_colons(Reader *reader, PtxToken token) {
                 PtxTokens ahead = reader->tokens;
                 PtxToken first = ptx_tokens_next(&ahead), second = ptx_tokens_next(&ahead);
 
+                PtxToken word = ptx_tokens_next(&ahead);
+
                 if (!ptx_token_is(first, ":") || !ptx_token_is(second, ":") ||
-                    first.s != token.s + token.n || second.s != first.s + 1)
+                    first.s != token.s + token.n || second.s != first.s + 1 ||
+                    word.s != second.s + 1 || word.n == 0 || !isalnum((unsigned char)*word.s))
                         return token;
-                (void)reader_next(reader);
-                (void)reader_next(reader);
-                second = reader_next(reader);
-                token.n = (size_t)(second.s + second.n - token.s);
+                for (unsigned i = 0; i < 3; i++)
+                        (void)reader_next(reader);
+                token.n = (size_t)(word.s + word.n - token.s);
         }
 }
 

@@ -40,10 +40,11 @@ PtxToken ptx_tokens_next(PtxTokens *tokens) {
         if (tokens->at < tokens->end && *tokens->at == '"') {
                 skip_past(tokens, tokens->at + 1, "\"");
         } else if (tokens->at < tokens->end && is_word(*tokens->at)) {
-                /* A directive ends at the next one: ".reg.b32" is two. */
-                while (tokens->at < tokens->end && is_word(*tokens->at) &&
-                       (*token.s != '.' || *tokens->at != '.' || tokens->at == token.s))
+                /* A directive ends at the next one: ".reg.b32" is two. So does all before a register: "bra%r1". */
+                do
                         tokens->at++;
+                while (tokens->at < tokens->end && is_word(*tokens->at) && *tokens->at != '%' &&
+                       (*token.s != '.' || *tokens->at != '.'));
         } else if (tokens->at < tokens->end) {
                 tokens->at++;
         }

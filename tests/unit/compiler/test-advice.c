@@ -8,7 +8,7 @@
 
 #include "compiler/advice.h"
 
-static void functions_of_the_host(void **state) {
+static void functions_of_the_host_are_to_be_left_out(void **state) {
         const char *log = "a.cu(1): error: A function explicitly marked as a __host__ function is "
                           "not allowed in JIT mode\n";
 
@@ -16,7 +16,17 @@ static void functions_of_the_host(void **state) {
         assert_non_null(strstr(advice(log), "#ifndef __CUDACC_RTC__"));
 }
 
-static void texture_references(void **state) {
+static void variables_of_the_host_never_become_the_devices(void **state) {
+        const char *log = "a.cu(1): error: A namespace scope variable [...] is considered a host "
+                          "variable, and host variables are not allowed in JIT mode.\n"
+                          "a.cu(2): error: A function explicitly marked as a __host__ function is "
+                          "not allowed in JIT mode\n";
+
+        assert_false(advice_is_of_host(log));
+        assert_non_null(strstr(advice(log), "#ifndef __CUDACC_RTC__"));
+}
+
+static void texture_references_have_a_successor(void **state) {
         assert_non_null(
                 strstr(advice("a.cu(1): error: texture is not a template\n"), "gpuq_texture()"));
         assert_non_null(
@@ -35,8 +45,9 @@ static void other_errors_speak_for_themselves(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(functions_of_the_host),
-                cmocka_unit_test(texture_references),
+                cmocka_unit_test(functions_of_the_host_are_to_be_left_out),
+                cmocka_unit_test(variables_of_the_host_never_become_the_devices),
+                cmocka_unit_test(texture_references_have_a_successor),
                 cmocka_unit_test(other_errors_speak_for_themselves),
         };
 

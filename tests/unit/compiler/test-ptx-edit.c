@@ -64,6 +64,7 @@ static void operands_are_printed_with_their_marks(void **state) {
                     "ld.global.L1::no_allocate.v2.u32 {%r1, %r2}, [%rd1];");
         assert_body("setp.lt.and.u32 %p1|_ , %r1,%r2,!%p2;",
                     "setp.lt.and.u32 %p1|_, %r1, %r2, !%p2;");
+        assert_body("mov.u32%r1,5;@%p1 bra%rd1;", "mov.u32 %r1, 5;@%p1 bra %rd1;");
         assert_body("@ !%p1 bra L;\nL:ret ;", "@!%p1 bra L;\nL:ret;");
         assert_body("call (%r1),f , ( %r2, 1 );", "call (%r1), f, (%r2, 1);");
 }
@@ -71,6 +72,34 @@ static void operands_are_printed_with_their_marks(void **state) {
 static void comments_go_and_lines_stay(void **state) {
         assert_body("@/*@*/ %p1 mov.u32 // one\n\t%r1,\r\n/* ; */ 2;// three\nret;",
                     "@%p1 mov.u32 %r1, 2;\n\n// three\nret;");
+}
+
+static void assert_refused(const char *body, const char *wanted) {
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(edits_finish) PtxEdits edits;
+
+        assert_true(asprintf(&text, "%s%s\n}\n", BEGIN, body) > 0);
+        ptx_edits_init(&edits, (PtxToken){text, strlen(text)}, "fenced", "gpuq_fence");
+        assert_int_equal(edits.r, PTX_EDIT_E_REFUSED);
+        assert_non_null(strstr(edits.error, wanted));
+}
+
+static void an_opcode_has_no_comment_within(void **state) {
+        assert_refused("ld.global.L1:: /* a\n*/ ; %r1;", "\":\"");
+        assert_refused("ld.global.L1::/* */no_allocate.u32 %r1, [%rd1];", "\":\"");
+}
+
+static void what_was_printed_is_printed_alike(void **state) {
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(edits_finish) PtxEdits first = {}, second = {};
+        size_t n;
+
+        assert_int_equal(backend_read_file(getenv("GPUQ_TEST_BUILTIN_PTX"), &text, &n), 0);
+        ptx_edits_init(&first, (PtxToken){text, n}, "fenced", "gpuq_fence");
+        ptx_edits_init(&second, first.text, "fenced", "gpuq_fence");
+        assert_int_equal(second.r, 0);
+        assert_int_equal(first.text.n, second.text.n);
+        assert_memory_equal(first.text.s, second.text.s, first.text.n);
 }
 
 static void write_and_assemble(PtxToken text, const char *ptxas, const char *folder,
@@ -110,6 +139,8 @@ int main(void) {
                 cmocka_unit_test(names_are_printed_with_their_offsets),
                 cmocka_unit_test(operands_are_printed_with_their_marks),
                 cmocka_unit_test(comments_go_and_lines_stay),
+                cmocka_unit_test(an_opcode_has_no_comment_within),
+                cmocka_unit_test(what_was_printed_is_printed_alike),
                 cmocka_unit_test(the_built_in_kernels_assemble_to_the_same_code),
         };
 

@@ -23,8 +23,7 @@ const char *advice(const char *log) {
                        "cudaTextureObject_t, and as its argument gpuq_texture() or gpuq.Texture.)";
         if (strstr(log, "not allowed in JIT mode"))
                 return "\n(gpuq compiles for the device, and these functions or variables of the "
-                       "host "
-                       "cannot be the device's. Put them between #ifndef __CUDACC_RTC__ and "
+                       "host cannot be the device's. Put them between #ifndef __CUDACC_RTC__ and "
                        "#endif.)";
         return "";
 }

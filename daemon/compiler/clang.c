@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compiler/advice.h"
 #include "compiler/backend.h"
 #include "compiler/headers.h"
 #include "compiler/instance.h"
 #include "compiler/named.h"
 #include "compiler/options.h"
 #include "compiler/process.h"
+#include "compiler/remedy.h"
 #include "util/macro.h"
 
 #define ARGUMENTS_MAX 320u /* with a folder for each option of a client */
@@ -133,7 +133,7 @@ static int fail(const Request *request, Result *result, char *output) {
         return result_fail(result, COMPILED_FAILED,
                            "%s%s\n(compiled by clang without the CUDA Toolkit; install NVRTC "
                            "for full CUDA C++ support)",
-                           output, advice(output));
+                           output, remedy(output));
 }
 
 int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {

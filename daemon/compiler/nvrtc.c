@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compiler/advice.h"
 #include "compiler/backend.h"
 #include "compiler/bound.h"
 #include "compiler/device_runtime.h"
 #include "compiler/headers.h"
 #include "compiler/named.h"
 #include "compiler/options.h"
+#include "compiler/remedy.h"
 #include "util/open_library.h"
 
 #define ARCHITECTURES_MAX 64
@@ -320,7 +320,7 @@ static int fail(const Request *request, Result *result, char *log, const char *l
                 return -ENOMEM;
         if (is_name_error(request, copy, &name, &why))
                 return named_fail(request, result, name, why);
-        return result_fail(result, COMPILED_FAILED, "%s%s%s%.*s", log, advice(log),
+        return result_fail(result, COMPILED_FAILED, "%s%s%s%.*s", log, remedy(log),
                            n > 0 ? "\nAs the device's: " : "", n, line);
 }
 
@@ -337,7 +337,7 @@ static bool add_what_lacks(Attempt *attempt, const char *log) {
                 attempt->first_header = standard;
                 return true;
         }
-        if (!attempt->all_device && advice_is_of_host(log)) {
+        if (!attempt->all_device && remedy_is_of_host(log)) {
                 attempt->all_device = true;
                 return true;
         }

@@ -6,14 +6,14 @@
 
 #include <cmocka.h>
 
-#include "compiler/advice.h"
+#include "compiler/remedy.h"
 
 static void functions_of_the_host_are_to_be_left_out(void **state) {
         const char *log = "a.cu(1): error: A function explicitly marked as a __host__ function is "
                           "not allowed in JIT mode\n";
 
-        assert_true(advice_is_of_host(log));
-        assert_non_null(strstr(advice(log), "#ifndef __CUDACC_RTC__"));
+        assert_true(remedy_is_of_host(log));
+        assert_non_null(strstr(remedy(log), "#ifndef __CUDACC_RTC__"));
 }
 
 static void variables_of_the_host_never_become_the_devices(void **state) {
@@ -22,16 +22,16 @@ static void variables_of_the_host_never_become_the_devices(void **state) {
                           "a.cu(2): error: A function explicitly marked as a __host__ function is "
                           "not allowed in JIT mode\n";
 
-        assert_false(advice_is_of_host(log));
-        assert_non_null(strstr(advice(log), "#ifndef __CUDACC_RTC__"));
+        assert_false(remedy_is_of_host(log));
+        assert_non_null(strstr(remedy(log), "#ifndef __CUDACC_RTC__"));
 }
 
 static void texture_references_have_a_successor(void **state) {
         assert_non_null(
-                strstr(advice("a.cu(1): error: texture is not a template\n"), "gpuq_texture()"));
+                strstr(remedy("a.cu(1): error: texture is not a template\n"), "gpuq_texture()"));
         assert_non_null(
-                strstr(advice("a.cu:1:1: error: no template named 'texture'\n"), "gpuq_texture()"));
-        assert_non_null(strstr(advice("a.cu:1:19: error: use of undeclared identifier "
+                strstr(remedy("a.cu:1:1: error: no template named 'texture'\n"), "gpuq_texture()"));
+        assert_non_null(strstr(remedy("a.cu:1:19: error: use of undeclared identifier "
                                       "'cudaReadModeElementType'\n"),
                                "gpuq_texture()"));
 }
@@ -39,8 +39,8 @@ static void texture_references_have_a_successor(void **state) {
 static void other_errors_speak_for_themselves(void **state) {
         const char *log = "a.cu(1): error: identifier \"texture\" is undefined\n";
 
-        assert_false(advice_is_of_host(log));
-        assert_string_equal(advice(log), "");
+        assert_false(remedy_is_of_host(log));
+        assert_string_equal(remedy(log), "");
 }
 
 int main(void) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "compiler/advice.h"
+#include "compiler/remedy.h"
 
 #include <string.h>
 
 /* As a variable of the device, one of the host would have a value of its own, which nobody sets. */
-bool advice_is_of_host(const char *log) {
+bool remedy_is_of_host(const char *log) {
         return (strstr(log, "__host__ function is not allowed in JIT mode") ||
                 strstr(log, "host functions are not allowed in JIT mode")) &&
                !strstr(log, "host variables are not allowed in JIT mode");
@@ -17,7 +17,7 @@ static bool is_of_texture_reference(const char *log) {
                strstr(log, "undeclared identifier 'cudaReadMode");
 }
 
-const char *advice(const char *log) {
+const char *remedy(const char *log) {
         if (is_of_texture_reference(log))
                 return "\n(CUDA 12 removed texture references. Give the kernel a parameter of type "
                        "cudaTextureObject_t, and as its argument gpuq_texture() or gpuq.Texture.)";

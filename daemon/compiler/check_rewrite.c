@@ -251,14 +251,12 @@ static void write_place(const Rewriter *rewriter, const PtxInstruction *in) {
 
 /* Return: its number. */
 static size_t write_site(Rewriter *rewriter, const PtxInstruction *in, const CheckAccess *access) {
-        const char *end = rewriter->edits.text.s + rewriter->edits.text.n, *s = in->opcode.s;
-        const char *semicolon = memchr(s, ';', (size_t)(end - s));
-        size_t n = MIN((size_t)((semicolon ?: end) - s), SITE_TEXT_MAX);
+        size_t n = MIN((size_t)(in->end - 1 - in->opcode.s), SITE_TEXT_MAX);
 
         fprintf(rewriter->sites, "%s\t", check_kind_name(access->kind));
         write_place(rewriter, in);
         fputc('\t', rewriter->sites);
-        write_clean(rewriter->sites, s, n);
+        write_clean(rewriter->sites, in->opcode.s, n);
         fputc('\n', rewriter->sites);
         return rewriter->n_sites++;
 }

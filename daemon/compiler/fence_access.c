@@ -200,7 +200,7 @@ static void print_zero(FenceText *fence, FILE *out, const PtxFunction *function,
 
 /* What an instruction loads, where it has not run though its own predicate let it. */
 static void print_zeros(FenceText *fence, const PtxFunction *function, const PtxInstruction *in) {
-        FILE *out = ptx_edit(&fence->edits, ptx_edits_end_of(&fence->edits, in), 0);
+        FILE *out = ptx_edit(&fence->edits, in->end, 0);
 
         fprintf(out, "\n\tnot.pred " Q ", " P ";\n");
         if (in->is_guarded)

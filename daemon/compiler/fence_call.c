@@ -164,7 +164,7 @@ static void pass_fence(FenceText *fence, const PtxInstruction *in, const PtxOper
                 fprintf(ptx_edit(&fence->edits, target->text.s + target->text.n, 0),
                         ", (gpuq_fence_c)");
         }
-        fputs("\n\t}\n\t", ptx_edit(&fence->edits, ptx_edits_end_of(&fence->edits, in), 0));
+        fputs("\n\t}\n\t", ptx_edit(&fence->edits, in->end, 0));
 }
 
 /* Functions that are none of the module. The mathematical ones exist for the CPU driver alone. */

@@ -132,6 +132,10 @@ typedef struct Attempt {
         char *errors; /* before anything was added because of them, which are those to show; NULL: nothing was */
 } Attempt;
 
+static void attempt_finish(Attempt *attempt) {
+        free(attempt->errors);
+}
+
 static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
                    const Attempt *attempt) {
         _cleanup_(freep) char *toolkit = find_include(nvrtc), *cccl = NULL, *include = NULL,
@@ -360,10 +364,10 @@ static bool try_again(Attempt *attempt, char **log) {
 
 static int run(const Nvrtc *nvrtc, Program program, const Request *request, Result *result,
                int best, Ptx *ret_ptx) {
-        Attempt attempt = {.first_header = "--pre-include=gpuq_types.h",
-                           .best = best,
-                           .is_known = best == (int)request->sm};
-        _cleanup_(freep) char *log = NULL, *errors = NULL;
+        _cleanup_(attempt_finish) Attempt attempt = {.first_header = "--pre-include=gpuq_types.h",
+                                                     .best = best,
+                                                     .is_known = best == (int)request->sm};
+        _cleanup_(freep) char *log = NULL;
         int error, r;
 
         do {
@@ -371,13 +375,13 @@ static int run(const Nvrtc *nvrtc, Program program, const Request *request, Resu
                 error = compile(nvrtc, program, request, &attempt);
                 log = get_log(nvrtc, program);
         } while (error > 0 && try_again(&attempt, &log));
-        errors = attempt.errors;
         if (!log || error < 0)
                 return -ENOMEM;
         if (error && !*log)
                 return result_fail(result, COMPILED_FAILED, "%s", nvrtc->error(error));
         if (error)
-                return fail(request, result, attempt.calls || !errors ? log : errors,
+                return fail(request, result,
+                            attempt.calls || !attempt.errors ? log : attempt.errors,
                             attempt.all_device ? log : NULL);
 
         r = result_add_log(result, log);

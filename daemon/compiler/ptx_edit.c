@@ -36,16 +36,6 @@ FILE *ptx_edit(PtxEdits *edits, const char *at, size_t n_removed) {
         return edits->words;
 }
 
-const char *ptx_edits_end_of(const PtxEdits *edits, const PtxInstruction *in) {
-        PtxTokens tokens = {in->opcode.s, edits->text.s + edits->text.n};
-        PtxToken token;
-
-        while ((token = ptx_tokens_next(&tokens)).n > 0)
-                if (ptx_token_is(token, ";"))
-                        return token.s + 1;
-        return tokens.at;
-}
-
 void ptx_edits_refuse(PtxEdits *edits, const char *format, ...) {
         va_list arguments;
 
@@ -156,11 +146,10 @@ static void read_text(PtxEdits *edits, PtxToken text) {
 }
 
 static void print_instruction(PtxEdits *edits, const PtxInstruction *in) {
-        const char *end = ptx_edits_end_of(edits, in);
-        FILE *out = ptx_edit(edits, in->begin, (size_t)(end - in->begin));
+        FILE *out = ptx_edit(edits, in->begin, (size_t)(in->end - in->begin));
 
         ptx_instruction_print(out, in);
-        for (const char *s = in->begin; s < end; s++)
+        for (const char *s = in->begin; s < in->end; s++)
                 if (*s == '\n')
                         fputc('\n', out);
 }

@@ -51,8 +51,6 @@ void ptx_edits_finish(PtxEdits *edits);
 
 /** ptx_edit() - replace @n_removed bytes at @at by what is printed until the next call. Return: where to print it. */
 FILE *ptx_edit(PtxEdits *edits, const char *at, size_t n_removed);
-/** ptx_edits_end_of() - behind the semicolon of an instruction. */
-const char *ptx_edits_end_of(const PtxEdits *edits, const PtxInstruction *in);
 /** ptx_edits_refuse() - fail with a message, of which bytes that are not printable become question marks. */
 void ptx_edits_refuse(PtxEdits *edits, const char *format, ...) _printf_(2, 3);
 /** ptx_edits_check_variables() - refuse global and constant variables that are hidden, or more than can be compared. */

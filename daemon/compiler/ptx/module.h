@@ -87,6 +87,7 @@ typedef struct PtxOperand {
 
 typedef struct PtxInstruction {
         const char *begin; /* its "@", or its opcode */
+        const char *end;   /* behind its ";" */
         PtxToken opcode;   /* with its types and modifiers, as written */
         uint32_t line;
         uint32_t scope;

@@ -256,6 +256,7 @@ static void read_instruction(Reader *reader, PtxToken token) {
         instruction.opcode = token;
         instruction.line = reader->line;
         read_operands(reader, &instruction);
+        instruction.end = reader->tokens.at;
         add_instruction(reader, &instruction);
 }
 

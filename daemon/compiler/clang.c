@@ -66,7 +66,8 @@ static size_t add_fast_math(const char **argv, size_t n) {
         return n;
 }
 
-static int run(const Clang *clang, const Request *request, char **ret_output) {
+/* @has_standard: the names that nvcc has without an include. */
+static int run(const Clang *clang, const Request *request, bool has_standard, char **ret_output) {
         const char *argv[ARGUMENTS_MAX] = {
                 clang->program,
                 "-x",
@@ -113,10 +114,18 @@ static int run(const Clang *clang, const Request *request, char **ret_output) {
                 argv[n++] = "-D__GPUQ_CPU__=1";
         if (request->checked)
                 argv[n++] = "-gline-directives-only";
+        if (has_standard) {
+                argv[n++] = "-include";
+                argv[n++] = "gpuq_standard.h";
+        }
         if (options_fast_math(request->options, request->n_options))
                 n = add_fast_math(argv, n);
 
         return process_run(request, argv, ret_output);
+}
+
+static bool lacks_names(const char *output) {
+        return strstr(output, "undeclared identifier") || strstr(output, "in namespace 'std'");
 }
 
 static int fail(const Request *request, Result *result, char *output) {
@@ -138,7 +147,7 @@ static int fail(const Request *request, Result *result, char *output) {
 
 int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         _cleanup_(clang_finish) Clang clang = {};
-        _cleanup_(freep) char *output = NULL;
+        _cleanup_(freep) char *output = NULL, *again = NULL;
         int r;
 
         r = clang_init(&clang, request);
@@ -149,13 +158,15 @@ int clang_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         if (r < 0)
                 return r;
 
-        r = run(&clang, request, &output);
+        r = run(&clang, request, false, &output);
+        if (r > 0 && lacks_names(output))
+                r = run(&clang, request, true, &again);
         if (r < 0)
                 return r;
         if (r > 0)
                 return fail(request, result, output);
 
-        r = result_add_log(result, output);
+        r = result_add_log(result, again ?: output);
         if (r < 0)
                 return r;
         r = backend_read_file(clang.ptx, &ret_ptx->text, &ret_ptx->n_text);

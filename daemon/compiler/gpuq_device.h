@@ -1199,6 +1199,4 @@ GPUQ_SPACE(constant, "const")
 
 #undef GPUQ_DEVICE
 
-#include <gpuq_standard.h>
-
 #endif

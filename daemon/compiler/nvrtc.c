@@ -129,7 +129,7 @@ typedef struct Attempt {
         bool is_known;   /* the device's, so that there is a cubin */
         bool calls;      /* the device runtime, which a linker adds */
         bool all_device; /* functions of the host are the device's */
-        char *errors; /* before anything was added because of them, which are those to show; NULL: nothing was */
+        char *errors;    /* before what may not have been lacking was added; NULL: it was not */
 } Attempt;
 
 static void attempt_finish(Attempt *attempt) {
@@ -329,33 +329,60 @@ static int fail(const Request *request, Result *result, char *log, const char *l
 }
 
 /* Not at first: a source may define these names itself, and as another type. */
+static bool lacks_integers(const char *log) {
+        static const char *const names[] = {"int8_t\" is undefined", "int16_t\" is undefined",
+                                            "int32_t\" is undefined", "int64_t\" is undefined"};
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strstr(log, names[i]))
+                        return true;
+        return false;
+}
+
+/* Last of all: these headers have variables, too, and more names that a source may have of its own. */
 static bool lacks_names(const char *log) {
         return strstr(log, "\" is undefined") || strstr(log, "namespace \"std\" has no member");
 }
 
-/* Return: whether what the errors say is lacking has been added. */
-static bool add_what_lacks(Attempt *attempt, const char *log) {
-        static const char standard[] = "--pre-include=gpuq_standard.h";
+static const char header_types[] = "--pre-include=gpuq_types.h",
+                  header_integers[] = "--pre-include=gpuq_integers.h",
+                  header_standard[] = "--pre-include=gpuq_standard.h";
 
-        if (attempt->first_header != standard && lacks_names(log)) {
-                attempt->first_header = standard;
-                return true;
-        }
-        if (!attempt->all_device && remedy_is_of_host(log)) {
-                attempt->all_device = true;
+/* Return: whether what the errors say is lacking for sure has been added. */
+static bool add_what_lacks(Attempt *attempt, const char *log) {
+        if (attempt->first_header == header_types && lacks_integers(log)) {
+                attempt->first_header = header_integers;
                 return true;
         }
         /* Launches by functions of the host are not the device's. */
-        if (!attempt->calls && !attempt->all_device && device_runtime_is_wanted(log)) {
+        if (!attempt->calls && !attempt->all_device && !remedy_is_of_host(log) &&
+            device_runtime_is_wanted(log)) {
                 attempt->calls = true;
                 return true;
         }
         return false;
 }
 
-/* @log is taken if the errors are those to show should nothing help. */
+/* Return: whether something has been added that may help. */
+static bool add_what_may_help(Attempt *attempt, const char *log) {
+        if (attempt->first_header != header_standard && lacks_names(log)) {
+                attempt->first_header = header_standard;
+                return true;
+        }
+        if (!attempt->all_device && remedy_is_of_host(log)) {
+                attempt->all_device = true;
+                return true;
+        }
+        return false;
+}
+
+/* @log is taken if the next one may tell less. */
 static bool try_again(Attempt *attempt, char **log) {
-        if (!*log || !add_what_lacks(attempt, *log))
+        if (!*log)
+                return false;
+        if (add_what_lacks(attempt, *log))
+                return true;
+        if (!add_what_may_help(attempt, *log))
                 return false;
         if (!attempt->errors)
                 attempt->errors = TAKE_PTR(*log);
@@ -364,9 +391,8 @@ static bool try_again(Attempt *attempt, char **log) {
 
 static int run(const Nvrtc *nvrtc, Program program, const Request *request, Result *result,
                int best, Ptx *ret_ptx) {
-        _cleanup_(attempt_finish) Attempt attempt = {.first_header = "--pre-include=gpuq_types.h",
-                                                     .best = best,
-                                                     .is_known = best == (int)request->sm};
+        _cleanup_(attempt_finish) Attempt attempt = {
+                .first_header = header_types, .best = best, .is_known = best == (int)request->sm};
         _cleanup_(freep) char *log = NULL;
         int error, r;
 
@@ -380,8 +406,7 @@ static int run(const Nvrtc *nvrtc, Program program, const Request *request, Resu
         if (error && !*log)
                 return result_fail(result, COMPILED_FAILED, "%s", nvrtc->error(error));
         if (error)
-                return fail(request, result,
-                            attempt.calls || !attempt.errors ? log : attempt.errors,
+                return fail(request, result, attempt.errors ?: log,
                             attempt.all_device ? log : NULL);
 
         r = result_add_log(result, log);

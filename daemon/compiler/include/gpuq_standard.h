@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that source has with nvcc without an include, as nvcc includes these headers itself. */
 #pragma once
-#ifdef __CUDACC_RTC__
-#include <gpuq_types.h>
-#endif
-#include <stdint.h>
+#include <gpuq_integers.h>
 
 #include <algorithm>
 #include <cfloat>

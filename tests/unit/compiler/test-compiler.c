@@ -259,6 +259,17 @@ static const char *const good_symbols[] = {
         "_ZN2ns6reduceIfLj256EEEvPT_", "_Z7my_sqrtIdEvPT_", "plain", "_Z3addPii", "_Z3addPii",
 };
 
+/* The standard library's headers would add variables to the module. */
+static void source_that_lacks_integers_alone_gets_no_more(void **state) {
+        COMPILE(.target = "sm_90",
+                .image = "extern \"C\" __global__ void k(int64_t *x) { *x = 1; }");
+
+        if (c->status == COMPILED_NO_COMPILER)
+                skip(); /* not on this machine */
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_null(memmem(c->image, c->n_image, "numeric_limits", strlen("numeric_limits")));
+}
+
 static void assert_named(const Compiled *c) {
         assert_string_equal(c->log, "");
         assert_int_equal(c->status, COMPILED_OK);
@@ -847,6 +858,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(source_becomes_an_image_for_the_cpu),
                 cmocka_unit_test(source_becomes_a_cubin),
+                cmocka_unit_test(source_that_lacks_integers_alone_gets_no_more),
                 cmocka_unit_test(templates_are_instantiated_by_name_for_the_cpu),
                 cmocka_unit_test(so_they_are_for_a_gpu),
                 cmocka_unit_test(an_unknown_name_is_told_with_the_names_there_are),

@@ -27,14 +27,28 @@ def deviceless(compile_cache):
     daemon.stop()
 
 
-def state(daemon):
+@pytest.fixture
+def late(compile_cache):
+    """A daemon that has found no device, until late.find_one()."""
+    daemon = Daemon(cache=compile_cache)
+    broken = daemon.folder / "broken"
+    broken.write_text("driver 100\n")  # CUDA_ERROR_NO_DEVICE
+    daemon.write_config(cpu_broken=broken)
+    daemon.launch()
+    daemon.find_one = broken.unlink
+    until(lambda: state(daemon, "CUDA_ERROR_NO_DEVICE") is not None, "gpuqd to look for devices")
+    yield daemon
+    daemon.stop()
+
+
+def state(daemon, word="libcuda"):
     """Why there is no device; None while the daemon has not found out."""
     try:
         with daemon.connect() as client:
             told = client.status().state
     except OSError:
         return None
-    return told if "libcuda" in told else None
+    return told if word in told else None
 
 
 def gpuq(daemon, *arguments, **environment):
@@ -65,6 +79,33 @@ def test_work_waits_for_a_client_that_asks_for_it(deviceless):
         entry = client.queue()[job]
         assert entry.reason.startswith("no device: ") and "libcuda" in entry.reason
         client.cancel(job)
+
+
+def test_device_memory_is_refused_at_once_with_the_reason(deviceless):
+    with deviceless.connect(waits_for_device=False) as client:
+        with pytest.raises(Refused) as refused:
+            client.device_arena(64)
+        assert refused.value.code == pb.E_NO_DEVICE and "libcuda" in refused.value.text
+        assert "GPUQ_WAIT_FOR_DEVICE=1" in refused.value.text
+
+
+def test_device_memory_waits_for_a_client_that_asks_for_it(late):
+    """One goes before there is a device, and another asks for a device that never comes."""
+    gone, kept = late.connect(waits_for_device=True), late.connect(waits_for_device=True)
+    create = pb.ArenaCreate(place=pb.DEVICE, size=4096)
+    gone.tell(arena_create=create)
+    gone.status()
+    gone.close()
+    asked = kept.tell(arena_create=create)
+    beyond = kept.tell(arena_create=pb.ArenaCreate(place=pb.DEVICE, size=64, device=8))
+    late.find_one()
+    with pytest.raises(Refused) as refused:
+        kept.answer(beyond)
+    assert refused.value.code == pb.E_NOT_FOUND and "no device 7: this machine has one device" in refused.value.text
+    reply, _fds = kept.answer(asked)
+    assert reply.arena.size == 4096 and reply.arena.place == pb.DEVICE
+    (user,) = kept.status().users
+    assert user.device_bytes == 4096  # nothing of what the others asked for
 
 
 def test_the_command_line_does_not_wait(deviceless, tmp_path):

@@ -12,8 +12,6 @@
 #include "util/list.h"
 
 static Failure *arena_check(Session *session, const Gpuq__V1__ArenaCreate *create) {
-        const Engine *engine = session->engine;
-
         if (create->place != GPUQ__V1__PLACE__HOST && create->place != GPUQ__V1__PLACE__DEVICE &&
             create->place != GPUQ__V1__PLACE__IMAGE)
                 return failure_new(FAILURE_INVALID, "unknown place %d of an arena", create->place);
@@ -23,26 +21,13 @@ static Failure *arena_check(Session *session, const Gpuq__V1__ArenaCreate *creat
                 return failure_new(FAILURE_INVALID,
                                    "the module image is too large: the limit is %s",
                                    human_bytes(ARENA_IMAGE_MAX).text);
-        if (create->place != GPUQ__V1__PLACE__DEVICE)
-                return session_check_room(session);
-        if (!engine->n_devices)
-                return engine_lack(engine);
-        return choice_check(engine, session->submitter.user, (int)MIN(create->device, INT_MAX) - 1);
+        return create->place == GPUQ__V1__PLACE__DEVICE ? NULL : session_check_room(session);
 }
 
 static void session_make_device_arena(Session *session, Arena *arena, uint32_t device) {
-        Engine *engine = session->engine;
-        Slot *slot;
-
-        slot = slot_get(engine, session->submitter.user,
-                        device ? &engine->devices[device - 1] : choice_home(&session->submitter));
-        arena->may_move = !device;
-        arena_wait_for(arena, &session->submitter);
-        if (slot)
-                provision_arena(slot, arena);
-        else
-                arena_failed(arena,
-                             failure_new(FAILURE_MEMORY, "gpuqd has no memory for a worker"));
+        arena->wanted_device = (int)MIN(device, INT_MAX) - 1;
+        arena_set_maker(arena, &session->submitter);
+        provision_arena(arena);
 }
 
 const char *session_on_arena_create(Session *session, uint32_t serial,

@@ -28,7 +28,7 @@ void discovery_start(DeviceMonitor *monitor) {
 
 /* Places it, or fails what does not wait for a device. */
 static void discovery_settle_waiting(Engine *engine) {
-        provision_unplaced_modules(engine);
+        provision_unplaced(engine);
         place_consider_all(engine);
 }
 

@@ -372,7 +372,7 @@ void arena_failed(Arena *arena, Failure *failure) {
         failure_free(failure);
 }
 
-void arena_wait_for(Arena *arena, Submitter *submitter) {
+void arena_set_maker(Arena *arena, Submitter *submitter) {
         arena->maker = submitter;
         LIST_INSERT_HEAD(&submitter->making, arena, maker_link);
 }

@@ -71,11 +71,12 @@ struct Arena {
         /* a DEVICE arena until a worker has created it */
         Submitter *maker; /* the submitter that asked for it; NULL once that is gone */
         uint32_t serial;
-        Slot *slot;                   /* keeps a reference meanwhile */
-        uint32_t asked_worker;        /* id of the worker that creates it; 0: none yet */
-        bool may_move;                /* the client did not choose the device */
+        int wanted_device;     /* -1: any */
+        bool is_waiting;       /* in slot->making or engine->unplaced.arenas, with a reference */
+        Slot *slot;            /* NULL: none yet, or created */
+        uint32_t asked_worker; /* id of the worker that creates it; 0: none yet */
         LIST_ENTRY(Arena) maker_link; /* maker->making */
-        TAILQ_ENTRY(Arena) slot_link; /* slot->making */
+        TAILQ_ENTRY(Arena) wait_link;
 
         uint64_t kept_at; /* on the keeper link */
         uint32_t record;  /* in the ledger, or LEDGER_NONE */
@@ -133,8 +134,8 @@ Failure *arena_ask_failure(const Arena *arena, int r);
 int arena_made(Arena *arena, Executor *executor, uint64_t address, int fd);
 /** arena_failed() - it could not be created: tell its maker. Consumes @failure. */
 void arena_failed(Arena *arena, Failure *failure);
-/** arena_wait_for() - the submitter is told when it is created. */
-void arena_wait_for(Arena *arena, Submitter *submitter);
+/** arena_set_maker() - the submitter is told when it is created. */
+void arena_set_maker(Arena *arena, Submitter *submitter);
 /** mapping_forget() - the executor could not use the arena, or is gone. */
 void mapping_forget(Mapping *mapping);
 /** arena_is_sealed_image() - it is written and can never change again. */

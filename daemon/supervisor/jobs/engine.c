@@ -9,6 +9,7 @@ void engine_init(Engine *engine) {
         LIST_INIT(&engine->ends.traces);
         TAILQ_INIT(&engine->backlog);
         TAILQ_INIT(&engine->giving_up);
+        TAILQ_INIT(&engine->unplaced.arenas);
         TAILQ_INIT(&engine->unplaced.jobs);
         TAILQ_INIT(&engine->unplaced.modules);
         loads_init(&engine->loads, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1));

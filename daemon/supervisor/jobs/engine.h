@@ -42,11 +42,13 @@ typedef struct Workers Workers;
 TAILQ_HEAD(EngineJobs, Job);
 TAILQ_HEAD(EngineModules, Module);
 TAILQ_HEAD(EngineSlots, Slot);
+TAILQ_HEAD(EngineUnplacedArenas, Arena);
 TAILQ_HEAD(EngineUsers, User);
 LIST_HEAD(EngineTraces, Trace);
 
 /* What waits until devices are known. */
 typedef struct EngineUnplaced {
+        struct EngineUnplacedArenas arenas;
         struct EngineJobs jobs;
         struct EngineModules modules;
 } EngineUnplaced;

@@ -37,30 +37,17 @@ static void offer_move_jobs(Slot *slot) {
                 }
 }
 
-static void offer_move_arena(Slot *slot, Arena *arena) {
-        Device *device =
-                arena->maker ? choice_home(arena->maker) : choice_device(slot->engine, arena->user);
-        Slot *to = slot_get(slot->engine, arena->user, device);
-
-        if (!to)
-                return; /* without memory the job stays where it is */
-        arena_ref(arena);
-        slot_forget_arena(slot, arena);
-        provision_arena(to, arena);
-        arena_unref(arena);
-}
-
 /* In these lists, an entry that cannot move goes back to the end: the loop visits each entry once. */
 static void offer_move_arenas(Slot *slot) {
         Arena *arena, *next;
         size_t n = 0;
 
-        TAILQ_FOREACH (arena, &slot->making, slot_link)
+        TAILQ_FOREACH (arena, &slot->making, wait_link)
                 ++n;
         for (arena = TAILQ_FIRST(&slot->making); arena && n > 0; arena = next, --n) {
-                next = TAILQ_NEXT(arena, slot_link);
-                if (arena->may_move && !slot_is_making(slot, arena))
-                        offer_move_arena(slot, arena);
+                next = TAILQ_NEXT(arena, wait_link);
+                if (arena->wanted_device < 0 && !slot_is_making(slot, arena))
+                        provision_arena(arena);
         }
 }
 

@@ -22,12 +22,12 @@ static void provision_serve_arenas(Slot *slot) {
         Arena *arena, *next;
         int r;
 
-        TAILQ_FOREACH_SAFE (arena, &slot->making, slot_link, next) {
+        TAILQ_FOREACH_SAFE (arena, &slot->making, wait_link, next) {
                 r = arena_ask(arena, slot->executor);
                 if (r == 0)
                         continue;
                 arena_failed(arena, arena_ask_failure(arena, r));
-                slot_forget_arena(slot, arena);
+                slot_forget_arena(arena);
         }
 }
 
@@ -178,8 +178,54 @@ void provision_slot(Slot *slot) {
         slot_wake(slot);
 }
 
-void provision_arena(Slot *slot, Arena *arena) {
-        slot_add_arena(slot, arena);
+/* ---- arenas ---------------------------------------------------------------- */
+
+static Failure *provision_slot_of_user(User *user, Device *device, Slot **ret_slot) {
+        *ret_slot = slot_get(device->engine, user, device);
+        return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "gpuqd has no memory for a worker");
+}
+
+static Failure *provision_choose_arena_slot(Arena *arena, Slot **ret_slot) {
+        Engine *engine = arena->engine;
+        int wanted = arena->wanted_device;
+        Failure *failure = choice_check(engine, arena->user, wanted);
+        Device *device;
+
+        if (failure)
+                return failure;
+
+        if (wanted >= 0)
+                device = &engine->devices[wanted];
+        else
+                device = arena->maker ? choice_home(arena->maker)
+                                      : choice_device(engine, arena->user);
+        return provision_slot_of_user(arena->user, device, ret_slot);
+}
+
+static void provision_arena_without_device(Arena *arena) {
+        if (engine_lacks_devices(arena->engine) && !arena->maker->waits_for_device)
+                arena_failed(arena, engine_lack(arena->engine));
+        else
+                slot_add_arena(NULL, arena);
+}
+
+void provision_arena(Arena *arena) {
+        _cleanup_(arena_unrefp) Arena *kept = arena_ref(arena);
+        Failure *failure;
+        Slot *slot = NULL;
+
+        slot_forget_arena(kept);
+        if (!kept->engine->n_devices) {
+                provision_arena_without_device(kept);
+                return;
+        }
+
+        failure = provision_choose_arena_slot(kept, &slot);
+        if (failure) {
+                arena_failed(kept, failure);
+                return;
+        }
+        slot_add_arena(slot, kept);
         provision_slot(slot);
 }
 
@@ -215,8 +261,7 @@ static Failure *provision_choose_slot(Module *module, Slot **ret_slot) {
                 device = provision_find_home(module);
         if (!device || !health_takes_jobs(&device->health))
                 device = choice_device(engine, module->user);
-        *ret_slot = slot_get(engine, module->user, device);
-        return *ret_slot ? NULL : failure_new(FAILURE_MEMORY, "gpuqd has no memory for a worker");
+        return provision_slot_of_user(module->user, device, ret_slot);
 }
 
 static void provision_wait_for_device(Module *module) {
@@ -226,10 +271,21 @@ static void provision_wait_for_device(Module *module) {
                 module_wait(module, NULL);
 }
 
-void provision_unplaced_modules(Engine *engine) {
+/* What goes on waiting comes behind the last one. */
+static void provision_unplaced_arenas(Engine *engine) {
+        Arena *last = TAILQ_LAST(&engine->unplaced.arenas, EngineUnplacedArenas), *arena = NULL;
+
+        while (arena != last) {
+                arena = TAILQ_FIRST(&engine->unplaced.arenas);
+                provision_arena(arena);
+        }
+}
+
+void provision_unplaced(Engine *engine) {
         Module *last = TAILQ_LAST(&engine->unplaced.modules, EngineModules);
         Module *module = NULL;
 
+        provision_unplaced_arenas(engine);
         while (module != last) {
                 module = TAILQ_FIRST(&engine->unplaced.modules);
                 provision_module(module);
@@ -409,7 +465,7 @@ static void provision_give_up(Slot *slot) {
         while ((arena = TAILQ_FIRST(&slot->making))) {
                 arena_failed(arena, failure_new(FAILURE_NO_DEVICE, "device %u: %s",
                                                 slot->device->index, why));
-                slot_forget_arena(slot, arena);
+                slot_forget_arena(arena);
         }
         while ((module = TAILQ_FIRST(&slot->loading)))
                 module_failed(module, failure_new(FAILURE_NO_DEVICE, "device %u: %s",

@@ -17,12 +17,12 @@
 
 /** provision_slot() - the slot may have work: start a worker, or hand it the work. */
 void provision_slot(Slot *slot);
-/** provision_arena() - have a DEVICE arena created in a slot. */
-void provision_arena(Slot *slot, Arena *arena);
+/** provision_arena() - choose a slot and have the DEVICE arena created there; its maker gets the result. */
+void provision_arena(Arena *arena);
 /** provision_module() - choose a slot and have the module loaded there; its submitter gets the result. */
 void provision_module(Module *module);
-/** provision_unplaced_modules() - the devices are known now, or it is known that there are none. */
-void provision_unplaced_modules(Engine *engine);
+/** provision_unplaced() - arenas and modules: the devices are known now, or it is known that there are none. */
+void provision_unplaced(Engine *engine);
 /** provision_module_loaded() - jobs that waited for it go on; the module gets the report. */
 void provision_module_loaded(Instance *instance, Gpuq__V1__ModuleReady *report);
 /** provision_module_failed() - jobs that waited for it end; the module gets the failure. Consumes @failure. */

@@ -135,7 +135,7 @@ void slot_abandon(Slot *slot) {
         Arena *arena;
 
         while ((arena = TAILQ_FIRST(&slot->making)))
-                slot_forget_arena(slot, arena);
+                slot_forget_arena(arena);
 }
 
 static int slot_grow_lanes(Device *device, User *user) {
@@ -246,13 +246,23 @@ bool slot_is_making(const Slot *slot, const Arena *arena) {
 }
 
 void slot_add_arena(Slot *slot, Arena *arena) {
-        arena->slot = slot;
         arena_ref(arena);
-        TAILQ_INSERT_TAIL(&slot->making, arena, slot_link);
+        arena->slot = slot;
+        arena->is_waiting = true;
+        if (slot)
+                TAILQ_INSERT_TAIL(&slot->making, arena, wait_link);
+        else
+                TAILQ_INSERT_TAIL(&arena->engine->unplaced.arenas, arena, wait_link);
 }
 
-void slot_forget_arena(Slot *slot, Arena *arena) {
-        TAILQ_REMOVE(&slot->making, arena, slot_link);
+void slot_forget_arena(Arena *arena) {
+        if (!arena->is_waiting)
+                return;
+        if (arena->slot)
+                TAILQ_REMOVE(&arena->slot->making, arena, wait_link);
+        else
+                TAILQ_REMOVE(&arena->engine->unplaced.arenas, arena, wait_link);
+        arena->is_waiting = false;
         arena->slot = NULL;
         arena_unref(arena);
 }

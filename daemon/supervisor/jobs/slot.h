@@ -83,10 +83,13 @@ void slot_close_all(Engine *engine);
 bool slot_has_work(const Slot *slot);
 /** slot_wake() - jobs may be dispatched to it again. */
 void slot_wake(Slot *slot);
-/** slot_add_arena() - its worker must create a DEVICE arena; keeps a reference until then. */
+/**
+ * slot_add_arena() - its worker must create a DEVICE arena, which has one reference more until slot_forget_arena()
+ * @slot: NULL: no device is known yet
+ */
 void slot_add_arena(Slot *slot, Arena *arena);
-/** slot_forget_arena() - the arena was created or given up: release the reference. */
-void slot_forget_arena(Slot *slot, Arena *arena);
+/** slot_forget_arena() - it was created or given up, or goes to another slot. Repeating it is harmless. */
+void slot_forget_arena(Arena *arena);
 /** slot_is_making() - a live worker was asked for this arena. */
 bool slot_is_making(const Slot *slot, const Arena *arena);
 /** slot_lane() - this user's lane on the device, made if missing. Return: NULL: out of memory. */

@@ -52,8 +52,8 @@ static void submission_abandon_arenas(Submitter *submitter) {
                 LIST_REMOVE(arena, maker_link);
                 arena->maker = NULL;
                 /* A worker would start for what nobody wants any more. */
-                if (arena->slot && !slot_is_making(arena->slot, arena))
-                        slot_forget_arena(arena->slot, arena);
+                if (!arena->slot || !slot_is_making(arena->slot, arena))
+                        slot_forget_arena(arena);
         }
 }
 

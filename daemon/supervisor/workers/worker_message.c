@@ -93,7 +93,7 @@ static const char *worker_on_arena_made(Worker *worker, const WorkerMessage *mad
                 if (arena_made(arena, &worker->executor, made->head.number, TAKE_FD(fd)) < 0)
                         worker_kill(worker);
         }
-        slot_forget_arena(worker->executor.slot, arena);
+        slot_forget_arena(arena);
         return NULL;
 }
 

@@ -369,16 +369,6 @@ static void a_worker_that_passes_something_else_for_device_memory_is_killed(void
         fake_free(fake);
 }
 
-static void without_a_device_arenas_say_why(void **state) {
-        Fake *fake = fake_new(0, NULL);
-        FakeClient *client = fake_client(fake, FAKE_UID);
-
-        send_create(client, GPUQ__V1__PLACE__DEVICE, 4096);
-        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "no fake device");
-        fake_client_close(client);
-        fake_free(fake);
-}
-
 static bool has_devices(void *userdata) {
         return ((Fake *)userdata)->supervisor->engine.n_devices > 0;
 }
@@ -399,6 +389,8 @@ static void without_a_device_work_fails_at_once(void **state) {
 
         load_builtin(client);
         fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "no usable device: no fake device");
+        send_create(client, GPUQ__V1__PLACE__DEVICE, 4096);
+        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "no usable device: no fake device");
         fake_expect_end(client, fake_submit(client, (FakeJob){}), GPUQ__V1__STATE__FAILED,
                         GPUQ__V1__CODE__E_NO_DEVICE, "no usable device: no fake device");
         fake_client_close(client);
@@ -413,6 +405,22 @@ static void a_module_waits_for_devices_to_appear(void **state) {
         fake->n_devices = 1;
         fake_wait(fake, has_devices, fake);
         assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_MODULE);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void device_memory_waits_for_devices_to_appear(void **state) {
+        Fake *fake = fake_new(0, NULL);
+        FakeClient *client = fake_client(fake, FAKE_UID), *other = fake_client(fake, FAKE_UID + 1);
+
+        send_create(client, GPUQ__V1__PLACE__DEVICE, 4096);
+        send_create(other, GPUQ__V1__PLACE__DEVICE, 4096);
+        fake_client_close(other); /* what it asked for goes with it */
+        assert_int_equal(HASH_CNT(hh, fake->supervisor->engine.arenas.by_id), 1);
+        fake->n_devices = 1;
+        fake_wait(fake, has_devices, fake);
+        assert_int_equal(fake_receive(client)->body_case, GPUQ__V1__REPLY__BODY_ARENA);
+        assert_true(TAILQ_EMPTY(&fake->supervisor->engine.unplaced.arenas));
         fake_client_close(client);
         fake_free(fake);
 }
@@ -1037,7 +1045,7 @@ int main(void) {
                 cmocka_unit_test(with_a_fence_a_person_has_one_range_of_addresses),
                 cmocka_unit_test(a_device_arena_may_be_a_character_device),
                 cmocka_unit_test(a_worker_that_passes_something_else_for_device_memory_is_killed),
-                cmocka_unit_test(without_a_device_arenas_say_why),
+                cmocka_unit_test(device_memory_waits_for_devices_to_appear),
                 cmocka_unit_test(without_a_device_work_fails_at_once),
                 cmocka_unit_test(a_module_waits_for_devices_to_appear),
                 cmocka_unit_test(an_image_must_be_sealed_before_it_is_a_module),

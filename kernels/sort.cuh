@@ -28,17 +28,24 @@ template <class T> static __device__ __forceinline__ T sort_code_of_float(T key)
         return key & sign ? ~key : key | sign;
 }
 
-template <class T> static __device__ __forceinline__ unsigned sort_digit(T key, u64 shift, u64 order) {
-        T code = key;
+/* The digits of keys at @shift, in order @order. */
+template <class T> struct SortDigits {
+        T flip; /* bits of a code */
+        unsigned shift;
+        bool is_float;
 
-        if (order & SORT_FLOAT)
-                code = sort_code_of_float(key);
-        else if (order & SORT_SIGNED)
-                code = key ^ (T)1 << (8 * sizeof(T) - 1);
-        if (order & SORT_DESCENDING)
-                code = ~code;
-        return (unsigned)(code >> (shift & (8 * sizeof(T) - 1))) & (SORT_DIGITS - 1);
-}
+        __device__ __forceinline__ SortDigits(u64 shift, u64 order)
+                : flip(order & SORT_DESCENDING ? ~(T)0 : (T)0), shift(shift & (8 * sizeof(T) - 1)),
+                  is_float(order & SORT_FLOAT) {
+                if (order & SORT_SIGNED && !is_float)
+                        flip ^= (T)1 << (8 * sizeof(T) - 1);
+        }
+        __device__ __forceinline__ unsigned of(T key) const {
+                T code = is_float ? sort_code_of_float(key) : key;
+
+                return (unsigned)((code ^ flip) >> shift) & (SORT_DIGITS - 1);
+        }
+};
 
 /* A part of the keys. The table of counts has a row for each digit, with a column for each part and one for the sum. */
 struct SortPart {
@@ -51,3 +58,22 @@ static __device__ inline SortPart sort_part(u64 n, u64 parts, u64 part) {
 
         return SortPart{begin, n - begin < length ? n : begin + length};
 }
+
+/* The last step of a digit: what it moves, and where to. */
+template <class T> struct SortMove {
+        const T *keys;
+        const unsigned *values;
+        T *sorted;
+        unsigned *moved;
+        u64 n, words; /* of a value */
+        SortDigits<T> digits;
+
+        /* The key that was number @from. */
+        __device__ __forceinline__ void take(T key, u64 from, u64 to) const {
+                if (to >= n) /* counts of other keys */
+                        return;
+                sorted[to] = key;
+                for (u64 word = 0; word < words; ++word)
+                        moved[to * words + word] = values[from * words + word];
+        }
+};

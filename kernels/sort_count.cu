@@ -8,6 +8,24 @@
  */
 #include "sort.cuh"
 
+#define SORT_LOADS 16u /* of a thread, in flight at once */
+
+template <class T>
+static __device__ __forceinline__ void sort_count_part(const T *keys, SortPart part, SortDigits<T> digits,
+                                                       unsigned *found) {
+        for (u64 begin = part.begin + thread_number(); begin < part.end; begin += SORT_LOADS * thread_count()) {
+                T taken[SORT_LOADS];
+
+#pragma unroll
+                for (unsigned k = 0; k < SORT_LOADS; ++k)
+                        taken[k] = begin + k * thread_count() < part.end ? keys[begin + k * thread_count()] : 0;
+#pragma unroll
+                for (unsigned k = 0; k < SORT_LOADS; ++k)
+                        if (begin + k * thread_count() < part.end)
+                                atomicAdd(&found[digits.of(taken[k])], 1u);
+        }
+}
+
 template <class T>
 static __device__ __forceinline__ void sort_count(const T *keys, u64 *counts, u64 n, u64 columns,
                                                   u64 shift, u64 order) {
@@ -19,9 +37,7 @@ static __device__ __forceinline__ void sort_count(const T *keys, u64 *counts, u6
                 for (EACH_IN_BLOCK(digit, SORT_DIGITS))
                         found[digit] = 0;
                 __syncthreads();
-#pragma unroll 8
-                for (u64 i = range.begin + thread_number(); i < range.end; i += thread_count())
-                        atomicAdd(&found[sort_digit(keys[i], shift, order)], 1u);
+                sort_count_part(keys, range, SortDigits<T>(shift, order), found);
                 __syncthreads();
                 for (EACH_IN_BLOCK(digit, SORT_DIGITS))
                         counts[digit * columns + part] = found[digit];

@@ -30,6 +30,11 @@ static __device__ inline u64 tile_part_length(u64 n, u64 parts) {
         return most == 0 ? TILE : (most / TILE + (most % TILE > 0)) * TILE;
 }
 
+/*
+ * Kernels take whole tiles without conditions, all loads before the first use: the bytes in flight make the speed, and
+ * clang makes a branch of each load that has a condition, behind which the next one waits.
+ */
+
 /* What the lanes of a block sum up together. */
 template <class Sum> struct LaneSums {
         Sum lanes[TILE_LANES];

@@ -55,16 +55,40 @@ static __device__ __forceinline__ void scan_lanes(ScanMemory<T, Sum> &memory, Su
         }
 }
 
+/* A whole tile, of a block of so many threads. */
+template <unsigned THREADS, class T>
+static __device__ __forceinline__ void scan_load_tile(const T *x, T *items) {
+        unsigned thread = (unsigned)thread_number();
+        T taken[TILE / THREADS];
+
+#pragma unroll
+        for (unsigned k = 0; k < TILE / THREADS; ++k)
+                taken[k] = x[thread + k * THREADS];
+#pragma unroll
+        for (unsigned k = 0; k < TILE / THREADS; ++k)
+                items[scan_place(thread + k * THREADS)] = taken[k];
+}
+
+/* Behind the end are zeros. */
+template <unsigned THREADS, class T>
+static __device__ __forceinline__ void scan_load(const T *x, unsigned n, T *items) {
+        if constexpr (THREADS > 0)
+                if (n == TILE) {
+                        scan_load_tile<THREADS>(x, items);
+                        return;
+                }
+#pragma unroll 4
+        for (EACH_IN_BLOCK(i, TILE))
+                items[scan_place(i)] = i < n ? x[i] : (T)0;
+}
+
 /* At most a tile. Return: the sum of all before and in it. */
 template <unsigned THREADS, class T, class Sum>
 static __device__ __forceinline__ Sum scan_tile(const T *x, T *y, unsigned n, Sum before,
                                                 bool exclusive, ScanMemory<T, Sum> &memory) {
-        constexpr unsigned AT_ONCE = THREADS ? 16 : 4; /* loads of a thread */
         Sum after;
 
-#pragma unroll AT_ONCE
-        for (EACH_IN_BLOCK_OF(THREADS, i, TILE))
-                memory.items[scan_place(i)] = i < n ? x[i] : (T)0;
+        scan_load<THREADS>(x, n, memory.items);
         __syncthreads();
         for (EACH_IN_BLOCK_OF(THREADS, lane, TILE_LANES)) {
                 Sum sum = 0;
@@ -78,7 +102,7 @@ static __device__ __forceinline__ Sum scan_tile(const T *x, T *y, unsigned n, Su
         scan_lanes<THREADS>(memory, before, exclusive);
         after = lanes_before(memory.joined, TILE_LANES, before);
         __syncthreads();
-#pragma unroll AT_ONCE
+#pragma unroll 4
         for (EACH_IN_BLOCK_OF(THREADS, i, n))
                 y[i] = memory.items[scan_place(i)];
         __syncthreads();

@@ -231,6 +231,35 @@ def test_addresses_of_each_space(client):
     assert list(results.array(numpy.int32)) == [51035, 0, 51037]
 
 
+def test_an_address_of_shared_memory_has_32_bits_in_a_register_of_64(client):
+    """As where an unsigned index wraps around: -1 as 0xffffffff, times four, is four bytes back."""
+    module = client.load(HEAD + """
+.visible .entry back(.param .u64 to)
+{
+        .reg .b32 %r<2>;
+        .reg .b64 %at<5>;
+        .shared .align 4 .u32 place[4];
+        ld.param.u64 %at1, [to];
+        cvta.to.global.u64 %at1, %at1;
+        st.shared.u32 [place+4], 1234;
+        mov.u64 %at2, place;
+        add.s64 %at2, %at2, 8;
+        mov.u32 %r1, 0xffffffff;
+        mul.wide.u32 %at3, %r1, 4;
+        add.s64 %at4, %at2, %at3;
+        ld.shared.u32 %r1, [%at4];
+        st.global.u32 [%at1], %r1;
+        st.shared.u32 [%at4], 4321;
+        ld.shared.u32 %r1, [place+4];
+        st.global.u32 [%at1+4], %r1;
+        ret;
+}
+""", format=pb.PTX, name="back.ptx")
+    results = out(client, 2)
+    client.run_well(Job().launch(module, "back", [Out(results)]))
+    assert list(results.array(numpy.int32)) == [1234, 4321]
+
+
 def test_a_function_writes_to_its_callers_local_memory(client):
     """By the generic address, which the caller has computed; and declarations without a blank before the type."""
     module = client.load(HEAD + """

@@ -320,15 +320,15 @@ void translator_begin(Translator *t, const PtxOperand *operand, unsigned size) {
         fprintf(t->out, "r%u = ", operand->index);
 }
 
-/* "r1 + 8" in the bits of the register. */
+/* "r1 + 8" in the bits of the register, or in 32, which an address of shared memory has in either register. */
 static void print_base(Translator *t, const PtxOperand *base, PtxSpace space) {
         const PtxRegister *reg = translator_register(t, base);
         unsigned size = reg ? ptx_type_size(reg->type) : 8;
 
-        if (size == 8)
-                fprintf(t->out, "(r%u + 0x%llxull)", base->index, (unsigned long long)base->offset);
-        else if (size == 4 && (space == PTX_SHARED || space == PTX_CLUSTER))
+        if ((size == 4 || size == 8) && (space == PTX_SHARED || space == PTX_CLUSTER))
                 fprintf(t->out, "(uint32_t)(r%u + 0x%xu)", base->index, (uint32_t)base->offset);
+        else if (size == 8)
+                fprintf(t->out, "(r%u + 0x%llxull)", base->index, (unsigned long long)base->offset);
         else if (size == 4 && space == PTX_LOCAL)
                 fprintf(t->out, "ptx_near((uint32_t)(r%u + 0x%xu), (uint64_t)&frame)", base->index,
                         (uint32_t)base->offset);

@@ -197,6 +197,9 @@ GPUQ_API int gpuq_buffer_new_uninitialized(gpuq_client *client, size_t size,
  * gpuq_buffer_new_device() - allocate device memory, filled with zeros, that persists between jobs
  * @device: index, or -1: the device of this client's first device memory; the daemon divides clients
  *          among devices
+ *
+ * While the daemon has no usable device this is GPUQ_E_NO_DEVICE; or it waits for one, if the environment has
+ * GPUQ_WAIT_FOR_DEVICE=1.
  */
 GPUQ_API int gpuq_buffer_new_device(gpuq_client *client, size_t size, int device,
                                     gpuq_buffer **ret_buffer);

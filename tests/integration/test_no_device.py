@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -98,6 +99,8 @@ def test_device_memory_waits_for_a_client_that_asks_for_it(late):
     gone.close()
     asked = kept.tell(arena_create=create)
     beyond = kept.tell(arena_create=pb.ArenaCreate(place=pb.DEVICE, size=64, device=8))
+    (user,) = kept.status().users
+    assert user.device_bytes == 4096 + 64  # both wait
     late.find_one()
     with pytest.raises(Refused) as refused:
         kept.answer(beyond)
@@ -106,6 +109,45 @@ def test_device_memory_waits_for_a_client_that_asks_for_it(late):
     assert reply.arena.size == 4096 and reply.arena.place == pb.DEVICE
     (user,) = kept.status().users
     assert user.device_bytes == 4096  # nothing of what the others asked for
+
+
+PYTHON = place.ROOT / "client" / "python" / "src"
+A_THREAD_WAITS = """
+import threading, gpuq
+threading.Thread(target=gpuq.device_array, args=(4, "f4"), daemon=True).start()
+with gpuq.connect() as other:
+    while not any(user.device_bytes for user in other.status().users):
+        pass
+gpuq.zeros(1 << 20, "f4")
+print("host memory", flush=True)
+"""
+THE_MAIN_THREAD_WAITS = """
+import signal, gpuq
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    gpuq.device_array(4, "f4")
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def python(daemon, program):
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
+                            env={**os.environ, "PYTHONPATH": str(PYTHON), "GPUQ_LIBRARY": str(place.STAGE / "lib" / "libgpuq.so.0"),
+                                 "GPUQ_SOCKET": str(daemon.socket), "GPUQ_WAIT_FOR_DEVICE": "1"})
+
+
+def test_who_waits_for_device_memory_keeps_no_other_thread_from_host_memory(deviceless):
+    running = python(deviceless, A_THREAD_WAITS)
+    assert running.communicate(timeout=place.PATIENCE_S)[0] == "host memory\n"
+
+
+def test_ctrl_c_ends_a_wait_for_device_memory(deviceless):
+    running = python(deviceless, THE_MAIN_THREAD_WAITS)
+    with deviceless.connect() as client:
+        until(lambda: any(user.device_bytes for user in client.status().users), "the program to wait")
+    running.send_signal(signal.SIGINT)
+    assert running.communicate(timeout=place.PATIENCE_S)[0] == "interrupted\n"
 
 
 def test_the_command_line_does_not_wait(deviceless, tmp_path):

@@ -249,27 +249,50 @@ def test_a_sort_may_be_in_place(gpuq, rng, n):
         assert is_same(np.asarray(b.get() if make is gpuq.to_device else b), index[order])
 
 
-def test_the_order_does_not_depend_on_the_geometry(gpuq, rng):
-    keys, parts, shift = keys_of(rng, 30_000, "uint32"), 8, 8
-    on_device = gpuq.to_device(keys)
-    count, offsets, move = (gpuq.builtin().get_kernel(name) for name in ("sort_count_u32", "sort_offsets_u64", "sort_move_u32"))
-    wanted = keys[np.argsort(keys >> shift & 255, kind="stable")]
+SIGNED, FLOAT, DESCENDING = 1, 2, 4  # of kernels/sort.cuh
+
+
+def digits(keys, shift, order):
+    """Of the codes by which keys are compared."""
+    bits = keys.view(f"u{keys.itemsize}")
+    sign, infinity = np.array([-0.0, np.inf], f"f{keys.itemsize}").view(bits.dtype)
+    magnitude = bits & ~sign
+    if order & FLOAT:
+        bits = np.where(magnitude == 0, sign, np.where(bits & sign, ~bits, bits | sign))
+        bits[magnitude > infinity] = ~bits.dtype.type(0)
+    elif order & SIGNED:
+        bits = bits ^ sign
+    return (~bits if order & DESCENDING else bits) >> bits.dtype.type(shift) & bits.dtype.type(255)
+
+
+@pytest.mark.parametrize("parts", [8, 2])
+@pytest.mark.parametrize("dtype, shift, order", [("uint32", 8, 0), ("int32", 24, SIGNED), ("float32", 24, FLOAT | DESCENDING),
+                                                 ("uint64", 40, DESCENDING), ("float64", 56, FLOAT)])
+def test_the_order_does_not_depend_on_the_geometry(gpuq, rng, dtype, shift, order, parts):
+    keys = keys_of(rng, 30_000, dtype)
+    bits, index = keys.view(f"u{keys.itemsize}"), np.arange(keys.size, dtype=np.uint32)
+    on_device, moved = gpuq.to_device(bits), gpuq.to_device(index)
+    kind = f"u{8 * keys.itemsize}"
+    count, offsets, move = (gpuq.builtin().get_kernel(name) for name in (f"sort_count_{kind}", "sort_offsets_u64", f"sort_move_{kind}"))
+    wanted = np.argsort(digits(keys, shift, order), kind="stable")
     for grid, block in GEOMETRIES:
-        counts, out = gpuq.device_array((256, parts + 1), np.uint64), gpuq.device_array(keys.size, np.uint32)
-        job = gpuq.job().launch(count, (grid, block), gpuq.In(on_device), gpuq.Out(counts), keys.size, parts + 1, shift, 0)
+        counts, out = gpuq.device_array((256, parts + 1), np.uint64), gpuq.device_array(keys.size, bits.dtype)
+        index_out = gpuq.device_array(keys.size, np.uint32)
+        job = gpuq.job().launch(count, (grid, block), gpuq.In(on_device), gpuq.Out(counts), keys.size, parts + 1, shift, order)
         job.launch(offsets, (grid, block), gpuq.InOut(counts), parts + 1)
-        job.launch(move, (grid, block), gpuq.In(on_device), gpuq.In(on_device), gpuq.In(counts), gpuq.Out(out), gpuq.Out(out),
-                   keys.size, 0, parts + 1, shift, 0).run()
-        assert is_same(out.get(), wanted), (grid, block)
+        job.launch(move, (grid, block), gpuq.In(on_device), gpuq.In(moved), gpuq.In(counts), gpuq.Out(out), gpuq.Out(index_out),
+                   keys.size, 1, parts + 1, shift, order).run()
+        assert is_same(index_out.get(), index[wanted]) and is_same(out.get(), bits[wanted]), (grid, block)
 
 
-def test_counts_of_other_keys_write_over_no_neighbour(gpuq, rng):
+@pytest.mark.parametrize("block", [64, (32, 8)])
+def test_counts_of_other_keys_write_over_no_neighbour(gpuq, rng, block):
     """Kernels of gpuq are trusted, so what a user hands to them may be wrong."""
     n = 1000
     keys, memory = gpuq.to_device(keys_of(rng, n, "uint32")), gpuq.to_device(np.full(3 * n, 7, np.uint32))
     counts = gpuq.to_device(np.full((256, 2), 2**40, np.uint64))
     move = gpuq.builtin().get_kernel("sort_move_u32")
-    move.run((4, 64), gpuq.In(keys), gpuq.In(keys), gpuq.In(counts), gpuq.InOut(memory[n:2 * n]), gpuq.InOut(memory[n:2 * n]), n, 0, 2, 0, 0)
+    move.run((4, block), gpuq.In(keys), gpuq.In(keys), gpuq.In(counts), gpuq.InOut(memory[n:2 * n]), gpuq.InOut(memory[n:2 * n]), n, 0, 2, 0, 0)
     assert (memory.get() == 7).all()
 
 

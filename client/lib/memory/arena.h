@@ -36,8 +36,9 @@ typedef struct Memory {
         unsigned n_spares;
         uint64_t n_spare_bytes;
         int64_t spares_due_us; /* when the first of them expires; 0: there is none */
-        pthread_mutex_t
-                lock; /* one thread at a time makes or opens an arena; before the client's */
+        /* Both come before the client's. To make device memory may take as long as there is no device. */
+        pthread_mutex_t lock;        /* one thread at a time makes a host arena, or opens one */
+        pthread_mutex_t device_lock; /* one thread at a time makes an arena of a device */
 } Memory;
 
 /**

@@ -5,7 +5,7 @@
  * To create or open an arena takes a round trip, during which the lock is free. A second mutex
  * prevents two threads from creating two arenas where one is enough, and from opening an arena
  * that the other thread is about to close with its last buffer. It is always taken before the
- * client's lock.
+ * client's lock. Device memory has a mutex of its own, because it may wait for a device.
  */
 
 #include "place.h"
@@ -48,9 +48,9 @@ int place_image(gpuq_client *client, uint64_t size, uint64_t *ret_id, int *ret_f
 }
 
 /* With the second mutex, so that the lock is taken again after it. */
-static void place_lock_both(gpuq_client *client) {
+static void place_lock_both(gpuq_client *client, pthread_mutex_t *second) {
         pthread_mutex_unlock(&client->lock);
-        pthread_mutex_lock(&client->memory->lock);
+        pthread_mutex_lock(second);
         pthread_mutex_lock(&client->lock);
 }
 
@@ -58,7 +58,7 @@ int place_open(gpuq_client *client, uint64_t id, Arena **ret_arena) {
         Arena *arena;
         int r;
 
-        place_lock_both(client);
+        place_lock_both(client, &client->memory->lock);
         r = arena_open(client, id, &arena);
         if (r == 0) {
                 arena->n_buffers++;
@@ -206,13 +206,15 @@ static uint64_t place_round(uint64_t size, int device) {
 
 int place_take(gpuq_client *client, uint64_t size, int device, bool clear, Arena **ret_arena,
                Extent **ret_extent) {
+        pthread_mutex_t *second =
+                device == ARENA_HOST ? &client->memory->lock : &client->memory->device_lock;
         bool alone = false;
         int r;
 
         size = place_round(size, device);
         r = place_take_present(client, size, device, ret_arena, ret_extent); /* the usual way */
         if (r == SPACE_E_FULL) {
-                place_lock_both(client);
+                place_lock_both(client, second);
                 alone = true;
                 r = place_take_locked(client, size, device, ret_arena, ret_extent);
         } else if (r < 0) {
@@ -225,7 +227,7 @@ int place_take(gpuq_client *client, uint64_t size, int device, bool clear, Arena
                         place_clear(client, *ret_arena, *ret_extent);
         }
         if (alone)
-                pthread_mutex_unlock(&client->memory->lock);
+                pthread_mutex_unlock(second);
         return r;
 }
 

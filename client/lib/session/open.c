@@ -55,6 +55,7 @@ static void whole_freed(gpuq_client *client) {
         calls_free(client);
         pool_trim(&client->jobs->kept);
         direct_fini(client);
+        pthread_mutex_destroy(&client->memory->device_lock);
         pthread_mutex_destroy(&client->memory->lock);
 }
 
@@ -97,6 +98,7 @@ static int whole_new(int fd, gpuq_client **ret_client) {
                 return r;
         }
         pthread_mutex_init(&whole->memory.lock, NULL);
+        pthread_mutex_init(&whole->memory.device_lock, NULL);
         *ret_client = client;
         return 0;
 }

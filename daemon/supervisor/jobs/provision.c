@@ -209,24 +209,35 @@ static void provision_arena_without_device(Arena *arena) {
                 slot_add_arena(NULL, arena);
 }
 
-void provision_arena(Arena *arena) {
+/* Return: its slot; NULL: it failed, or no device is known. */
+static Slot *provision_place_arena(Arena *arena) {
         _cleanup_(arena_unrefp) Arena *kept = arena_ref(arena);
-        Failure *failure;
+        _cleanup_(failure_freep) Failure *failure = NULL;
         Slot *slot = NULL;
 
-        slot_forget_arena(kept);
         if (!kept->engine->n_devices) {
+                slot_forget_arena(kept);
                 provision_arena_without_device(kept);
-                return;
+                return NULL;
         }
 
         failure = provision_choose_arena_slot(kept, &slot);
+        if (failure && kept->slot) /* it stays there */
+                return kept->slot;
+        slot_forget_arena(kept);
         if (failure) {
-                arena_failed(kept, failure);
-                return;
+                arena_failed(kept, TAKE_PTR(failure));
+                return NULL;
         }
         slot_add_arena(slot, kept);
-        provision_slot(slot);
+        return slot;
+}
+
+void provision_arena(Arena *arena) {
+        Slot *slot = provision_place_arena(arena);
+
+        if (slot)
+                provision_slot(slot);
 }
 
 /* ---- modules --------------------------------------------------------------- */
@@ -271,14 +282,17 @@ static void provision_wait_for_device(Module *module) {
                 module_wait(module, NULL);
 }
 
-/* What goes on waiting comes behind the last one. */
+/* What goes on waiting comes behind the last one. There may be thousands of few users. */
 static void provision_unplaced_arenas(Engine *engine) {
         Arena *last = TAILQ_LAST(&engine->unplaced.arenas, EngineUnplacedArenas), *arena = NULL;
+        Slot *slot;
 
         while (arena != last) {
                 arena = TAILQ_FIRST(&engine->unplaced.arenas);
-                provision_arena(arena);
+                (void)provision_place_arena(arena);
         }
+        for (slot = engine->slots; slot; slot = slot->hh.next)
+                provision_slot(slot);
 }
 
 void provision_unplaced(Engine *engine) {

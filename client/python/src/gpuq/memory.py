@@ -10,12 +10,14 @@ has received it. A semaphore in shared memory counts the received pickles.
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 import weakref
 from ctypes import byref, c_void_p
 
 from . import _native as native
 from . import errors
+from .waiting import interruptibly
 
 LINGER_S = 5.0  # how long an ending process waits for its pickled arrays to be received
 _SEM_SIZE = 64  # sizeof(sem_t) and more, a cache line
@@ -145,7 +147,13 @@ def _device_buffer(client, nbytes: int, device: int | None) -> native.Buffer:
 
 def _new_device_buffer(client, nbytes: int, device: int | None) -> native.Buffer:
     owner = native.Buffer()
-    client._check(native.buffer_new_device(client._connection(), nbytes, -1 if device is None else device, byref(owner)))
+    arguments = client._connection(), nbytes, -1 if device is None else device, byref(owner)
+    if os.environ.get("GPUQ_WAIT_FOR_DEVICE") != "1":
+        client._check(native.buffer_new_device(*arguments))
+        return owner
+    r, text = interruptibly(native.buffer_new_device, *arguments)
+    if r < 0:
+        raise client._error(r, text)
     return owner
 
 

@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 from harness import kernels, place, processes
-from harness.client import Client, InOut, Job, Refused, u64
+from harness.client import Client, InOut, Job, u64
 from harness.daemon import Daemon
 from harness.kernels import FAR, GateJob, copy_job, triple_job
 from harness.messages import pb
@@ -268,14 +268,16 @@ def test_boot_before_the_driver(start_gpuqd, tmp_path, compile_cache, request):
 
     until(says_why, "it to say what it waits for")
     client = daemon.connect()
-    serial = client.tell(module_load=pb.ModuleLoad(format=pb.BUILTIN))
-    with pytest.raises(Refused) as refused:
-        client.device_arena(4096)
-    assert refused.value.code == pb.E_NO_DEVICE and "CUDA_ERROR_SYSTEM_NOT_READY" in refused.value.text
+    module = client.tell(module_load=pb.ModuleLoad(format=pb.BUILTIN))
+    arena = client.tell(arena_create=pb.ArenaCreate(place=pb.DEVICE, size=4096))
     refused = daemon.run("drain", 0)
     assert refused.returncode != 0 and "CUDA_ERROR_SYSTEM_NOT_READY" in refused.stderr
     file.write_text("")
-    assert client.answer(serial)[0].module.module
+    replies = {}
+    while len(replies) < 2:
+        reply, _fds = client.receive()
+        replies[reply.serial] = reply
+    assert replies[module].module.module and replies[arena].arena.size == 4096
     until(daemon.is_serving, "it to be ready")
     assert job_right(client, client.load(kernels.BASIC)) == 0
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tile of sort, by warps: in blocks of TILE_LANES threads, several times as fast as by lanes (sort_lanes.cuh)
+ * A tile of sort, by warps: for blocks of TILE_LANES threads, where this is faster than by lanes (sort_lanes.cuh)
  *
  * Warp i has the i-th share of a tile's keys, in TILE_ITEMS rows. It goes through them row by row: the lanes whose keys
  * have the same digit find each other by votes, and one of them counts them all. How many keys of a digit there were

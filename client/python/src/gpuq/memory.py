@@ -151,6 +151,7 @@ def _new_device_buffer(client, nbytes: int, device: int | None) -> native.Buffer
     if os.environ.get("GPUQ_WAIT_FOR_DEVICE") != "1":
         client._check(native.buffer_new_device(*arguments))
         return owner
+    # The daemon answers when there is a device.
     r, text = interruptibly(native.buffer_new_device, *arguments)
     if r < 0:
         raise client._error(r, text)

@@ -112,6 +112,7 @@ def test_device_memory_waits_for_a_client_that_asks_for_it(late):
 
 
 PYTHON = place.ROOT / "client" / "python" / "src"
+unsanitized = pytest.mark.skipif(place.SANITIZED, reason="the interpreter is not built with the sanitizers")
 A_THREAD_WAITS = """
 import threading, gpuq
 threading.Thread(target=gpuq.device_array, args=(4, "f4"), daemon=True).start()
@@ -137,11 +138,13 @@ def python(daemon, program):
                                  "GPUQ_SOCKET": str(daemon.socket), "GPUQ_WAIT_FOR_DEVICE": "1"})
 
 
+@unsanitized
 def test_who_waits_for_device_memory_keeps_no_other_thread_from_host_memory(deviceless):
     running = python(deviceless, A_THREAD_WAITS)
     assert running.communicate(timeout=place.PATIENCE_S)[0] == "host memory\n"
 
 
+@unsanitized
 def test_ctrl_c_ends_a_wait_for_device_memory(deviceless):
     running = python(deviceless, THE_MAIN_THREAD_WAITS)
     with deviceless.connect() as client:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon without a usable device says so at once, and serves those who want to wait for one."""
 
+import contextlib
 import json
 import os
 import signal
@@ -132,25 +133,35 @@ except KeyboardInterrupt:
 """
 
 
+@contextlib.contextmanager
 def python(daemon, program):
-    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
-                            env={**os.environ, "PYTHONPATH": str(PYTHON), "GPUQ_LIBRARY": str(place.STAGE / "lib" / "libgpuq.so.0"),
-                                 "GPUQ_SOCKET": str(daemon.socket), "GPUQ_WAIT_FOR_DEVICE": "1"})
+    """Runs it, and ends it if it has not ended of itself."""
+    running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "PYTHONPATH": str(PYTHON), "GPUQ_LIBRARY": str(place.STAGE / "lib" / "libgpuq.so.0"),
+                                    "GPUQ_SOCKET": str(daemon.socket), "GPUQ_WAIT_FOR_DEVICE": "1"})
+    with running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def told_by(running):
+    return running.communicate(timeout=place.PATIENCE_S)[0]
 
 
 @unsanitized
 def test_who_waits_for_device_memory_keeps_no_other_thread_from_host_memory(deviceless):
-    running = python(deviceless, A_THREAD_WAITS)
-    assert running.communicate(timeout=place.PATIENCE_S)[0] == "host memory\n"
+    with python(deviceless, A_THREAD_WAITS) as running:
+        assert told_by(running) == "host memory\n"
 
 
 @unsanitized
 def test_ctrl_c_ends_a_wait_for_device_memory(deviceless):
-    running = python(deviceless, THE_MAIN_THREAD_WAITS)
-    with deviceless.connect() as client:
+    with python(deviceless, THE_MAIN_THREAD_WAITS) as running, deviceless.connect() as client:
         until(lambda: any(user.device_bytes for user in client.status().users), "the program to wait")
-    running.send_signal(signal.SIGINT)
-    assert running.communicate(timeout=place.PATIENCE_S)[0] == "interrupted\n"
+        running.send_signal(signal.SIGINT)
+        assert told_by(running) == "interrupted\n"
 
 
 def test_the_command_line_does_not_wait(deviceless, tmp_path):

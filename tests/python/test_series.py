@@ -6,7 +6,7 @@ import pytest
 
 INTEGERS, REALS = ["int32", "uint32", "int64", "uint64"], ["float32", "float64"]
 ONE_PART, TILE = 16384, 4096
-# Blocks of 256 threads work in another way; the CPU driver makes one thread of (256,).
+# Blocks of 256 threads sort by warps; the CPU driver makes one thread of (256,), but not of (32, 8).
 GEOMETRIES = (8, 256), (5, (32, 8)), (3, 33), (1, 1), (20, 1024)
 SIZES = [1, 31, 257, TILE, TILE + 1, ONE_PART, ONE_PART + 1, 100_000]
 

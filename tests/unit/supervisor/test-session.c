@@ -425,6 +425,32 @@ static void device_memory_waits_for_devices_to_appear(void **state) {
         fake_free(fake);
 }
 
+/* Nobody knows yet that there is no device, so nobody is told so. */
+static void device_memory_waits_for_the_first_look(void **state) {
+        for (unsigned n_devices = 0; n_devices < 2; ++n_devices) {
+                Fake *fake = fake_new(1, NULL);
+                FakeClient *client;
+
+                fake_stop(fake);
+                fake->hold_probe = true;
+                fake_start(fake, NULL);
+                fake_begin(fake);
+                client = fake_client_impatient(fake, FAKE_UID);
+                send_create(client, GPUQ__V1__PLACE__DEVICE, 4096);
+                assert_false(TAILQ_EMPTY(&fake->supervisor->engine.unplaced.arenas));
+                fake->n_devices = n_devices;
+                fake_release_probe(fake);
+                if (n_devices)
+                        assert_int_equal(fake_receive(client)->body_case,
+                                         GPUQ__V1__REPLY__BODY_ARENA);
+                else
+                        fake_expect_error(client, GPUQ__V1__CODE__E_NO_DEVICE, "no fake device");
+                assert_true(TAILQ_EMPTY(&fake->supervisor->engine.unplaced.arenas));
+                fake_client_close(client);
+                fake_free(fake);
+        }
+}
+
 static void an_image_must_be_sealed_before_it_is_a_module(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = fake_client(fake, FAKE_UID);
@@ -1046,6 +1072,7 @@ int main(void) {
                 cmocka_unit_test(a_device_arena_may_be_a_character_device),
                 cmocka_unit_test(a_worker_that_passes_something_else_for_device_memory_is_killed),
                 cmocka_unit_test(device_memory_waits_for_devices_to_appear),
+                cmocka_unit_test(device_memory_waits_for_the_first_look),
                 cmocka_unit_test(without_a_device_work_fails_at_once),
                 cmocka_unit_test(a_module_waits_for_devices_to_appear),
                 cmocka_unit_test(an_image_must_be_sealed_before_it_is_a_module),

@@ -16,10 +16,12 @@
 #define TILE_GROUP  (TILE_LANES / TILE_GROUPS)
 
 /* for (EACH_IN_BLOCK(i, n)): every i < n is seen by one thread of the block. */
-#define EACH_IN_BLOCK(i, n)                                                                        \
+#define EACH_IN_BLOCK(i, n) EACH_IN_BLOCK_OF(0u, i, n)
+/* The same, faster, if the block's number of threads is known to the compiler, and not 0. */
+#define EACH_IN_BLOCK_OF(threads, i, n)                                                            \
         unsigned i = (unsigned)thread_number();                                                    \
         i < (n);                                                                                   \
-        i += (unsigned)thread_count()
+        i += (threads) ? (threads) : (unsigned)thread_count()
 
 /* At least a tile. No parts count as one. */
 static __device__ inline u64 tile_part_length(u64 n, u64 parts) {
@@ -27,6 +29,11 @@ static __device__ inline u64 tile_part_length(u64 n, u64 parts) {
 
         return most == 0 ? TILE : (most / TILE + (most % TILE > 0)) * TILE;
 }
+
+/*
+ * Kernels take whole tiles without conditions, all loads before the first use: the bytes in flight make the speed, and
+ * clang makes a branch of each load that has a condition, behind which the next one waits.
+ */
 
 /* What the lanes of a block sum up together. */
 template <class Sum> struct LaneSums {

@@ -20,7 +20,7 @@ static __device__ __forceinline__ void scan_parts(const T *x, Sum *sums, u64 n, 
                 for (EACH_IN_BLOCK(lane, TILE_LANES)) {
                         Sum sum = 0;
 
-#pragma unroll 8
+#pragma unroll 16
                         for (u64 i = begin + lane; i < end; i += TILE_LANES)
                                 sum += x[i];
                         joined.lanes[lane] = sum;

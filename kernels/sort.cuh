@@ -15,33 +15,35 @@
 #define SORT_FLOAT      2u
 #define SORT_DESCENDING 4u
 
+/* All bits, or none. */
+template <class T> static __device__ __forceinline__ T sort_mask(bool is_set) {
+        return (T)0 - (T)is_set;
+}
+
 /* NaN comes behind all numbers, -0.0 is 0.0. */
 template <class T> static __device__ __forceinline__ T sort_code_of_float(T key) {
-        const T sign = (T)1 << (8 * sizeof(T) - 1);
+        const unsigned top = 8 * sizeof(T) - 1;
+        const T sign = (T)1 << top;
         const T infinity = sizeof(T) == 4 ? (T)0x7f800000u : (T)0x7ff0000000000000ull;
-        T magnitude = key & ~sign;
+        T magnitude = key & ~sign, number = key & sort_mask<T>(magnitude != 0);
 
-        if (magnitude > infinity)
-                return ~(T)0;
-        if (magnitude == 0)
-                return sign;
-        return key & sign ? ~key : key | sign;
+        return (number ^ (sort_mask<T>(number >> top) | sign)) | sort_mask<T>(magnitude > infinity);
 }
 
 /* The digits of keys at @shift, in order @order. */
 template <class T> struct SortDigits {
-        T flip; /* bits of a code */
+        T floats; /* a mask: the keys are floats */
+        T flip;   /* bits of a code */
         unsigned shift;
-        bool is_float;
 
         __device__ __forceinline__ SortDigits(u64 shift, u64 order)
-                : flip(order & SORT_DESCENDING ? ~(T)0 : (T)0), shift(shift & (8 * sizeof(T) - 1)),
-                  is_float(order & SORT_FLOAT) {
-                if (order & SORT_SIGNED && !is_float)
+                : floats(sort_mask<T>(order & SORT_FLOAT)), flip(sort_mask<T>(order & SORT_DESCENDING)),
+                  shift(shift & (8 * sizeof(T) - 1)) {
+                if (order & SORT_SIGNED && !(order & SORT_FLOAT))
                         flip ^= (T)1 << (8 * sizeof(T) - 1);
         }
         __device__ __forceinline__ unsigned of(T key) const {
-                T code = is_float ? sort_code_of_float(key) : key;
+                T code = (sort_code_of_float(key) & floats) | (key & ~floats);
 
                 return (unsigned)((code ^ flip) >> shift) & (SORT_DIGITS - 1);
         }

@@ -13,17 +13,21 @@
 template <class T>
 static __device__ __forceinline__ void sort_count_part(const T *keys, SortPart part, SortDigits<T> digits,
                                                        unsigned *found) {
-        for (u64 begin = part.begin + thread_number(); begin < part.end; begin += SORT_LOADS * thread_count()) {
-                T taken[SORT_LOADS];
+        u64 i = part.begin + thread_number(), step = thread_count();
+        T taken[SORT_LOADS];
 
+#pragma unroll 1
+        for (; i + (SORT_LOADS - 1) * step < part.end; i += SORT_LOADS * step) {
 #pragma unroll
                 for (unsigned k = 0; k < SORT_LOADS; ++k)
-                        taken[k] = begin + k * thread_count() < part.end ? keys[begin + k * thread_count()] : 0;
+                        taken[k] = keys[i + k * step];
 #pragma unroll
                 for (unsigned k = 0; k < SORT_LOADS; ++k)
-                        if (begin + k * thread_count() < part.end)
-                                atomicAdd(&found[digits.of(taken[k])], 1u);
+                        atomicAdd(&found[digits.of(taken[k])], 1u);
         }
+#pragma unroll 1
+        for (; i < part.end; i += step)
+                atomicAdd(&found[digits.of(keys[i])], 1u);
 }
 
 template <class T>

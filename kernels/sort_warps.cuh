@@ -33,7 +33,8 @@ static __device__ __forceinline__ unsigned sort_peers(unsigned digit) {
 
 #pragma unroll
         for (unsigned bit = 0; bit < SORT_DIGIT_BITS; ++bit) {
-                unsigned is_set = digit >> bit & 1, lanes = __ballot_sync(SORT_ALL, is_set);
+                bool is_set = digit & 1u << bit;
+                unsigned lanes = __ballot_sync(SORT_ALL, is_set);
 
                 peers &= is_set ? lanes : ~lanes;
         }
@@ -98,22 +99,37 @@ static __device__ __forceinline__ unsigned sort_count_digit(SortWarps<T> &tile, 
         return n;
 }
 
+/* What is behind the last key has the largest digit, and so comes last. */
+template <class T>
+static __device__ __forceinline__ void sort_load(SortRows<T> &rows, const SortMove<T> &move, u64 begin,
+                                                 unsigned share, unsigned n) {
+        if (n == TILE) {
+#pragma unroll
+                for (unsigned row = 0; row < TILE_ITEMS; ++row)
+                        rows.keys[row] = move.keys[begin + share + row * SORT_WARP];
+        } else {
+#pragma unroll
+                for (unsigned row = 0; row < TILE_ITEMS; ++row)
+                        rows.keys[row] = share + row * SORT_WARP < n
+                                                 ? move.keys[begin + share + row * SORT_WARP]
+                                                 : 0;
+        }
+#pragma unroll
+        for (unsigned row = 0; row < TILE_ITEMS; ++row)
+                rows.ranks[row] = share + row * SORT_WARP < n ? move.digits.of(rows.keys[row])
+                                                              : SORT_DIGITS - 1;
+}
+
 /* Takes a tile of @n keys to where they go. @offsets: of each digit, where its next key goes. */
 template <class T>
 static __device__ __forceinline__ void sort_tile_by_warps(SortWarps<T> &tile, const SortMove<T> &move,
                                                           u64 begin, unsigned n, u64 *offsets) {
         unsigned thread = (unsigned)thread_number(), warp = thread / SORT_WARP, lane = thread % SORT_WARP;
         unsigned share = warp * SORT_WARP * TILE_ITEMS + lane, first, count;
+        unsigned places[TILE_ITEMS];
         SortRows<T> rows;
 
-#pragma unroll
-        for (unsigned row = 0; row < TILE_ITEMS; ++row) {
-                unsigned element = share + row * SORT_WARP;
-
-                rows.keys[row] = element < n ? move.keys[begin + element] : 0;
-                /* What is behind the last key has the largest digit, and so comes last. */
-                rows.ranks[row] = element < n ? move.digits.of(rows.keys[row]) : SORT_DIGITS - 1;
-        }
+        sort_load(rows, move, begin, share, n);
         sort_rank(rows, tile.counts[warp], lane);
         __syncthreads();
         count = sort_count_digit(tile, thread, &first);
@@ -122,11 +138,14 @@ static __device__ __forceinline__ void sort_tile_by_warps(SortWarps<T> &tile, co
 #pragma unroll
         for (unsigned row = 0; row < TILE_ITEMS; ++row) {
                 unsigned digit = rows.ranks[row] & (SORT_DIGITS - 1);
-                unsigned place = tile.counts[warp][digit] + (rows.ranks[row] >> SORT_DIGIT_BITS);
 
-                tile.keys[place] = rows.keys[row];
-                if (move.words > 0)
-                        tile.elements[place] = (unsigned short)(share + row * SORT_WARP);
+                places[row] = tile.counts[warp][digit] + (rows.ranks[row] >> SORT_DIGIT_BITS);
+                tile.keys[places[row]] = rows.keys[row];
+        }
+        if (move.words > 0) {
+#pragma unroll
+                for (unsigned row = 0; row < TILE_ITEMS; ++row)
+                        tile.elements[places[row]] = (unsigned short)(share + row * SORT_WARP);
         }
         __syncthreads();
         for (unsigned i = thread; i < n; i += TILE_LANES)

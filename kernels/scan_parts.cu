@@ -8,6 +8,27 @@
  */
 #include "lanes.cuh"
 
+/* What a lane has of a part of @n numbers. */
+template <class T, class Sum>
+static __device__ __forceinline__ Sum scan_sum_lane(const T *x, u64 lane, u64 n, Sum sum) {
+        u64 i = lane;
+
+        for (; i + TILE - TILE_LANES < n; i += TILE) {
+                T taken[TILE_ITEMS];
+
+#pragma unroll
+                for (unsigned k = 0; k < TILE_ITEMS; ++k)
+                        taken[k] = x[i + k * TILE_LANES];
+#pragma unroll
+                for (unsigned k = 0; k < TILE_ITEMS; ++k)
+                        sum += taken[k];
+        }
+#pragma unroll 1
+        for (; i < n; i += TILE_LANES)
+                sum += x[i];
+        return sum;
+}
+
 template <class T, class Sum>
 static __device__ __forceinline__ void scan_parts(const T *x, Sum *sums, u64 n, u64 parts) {
         __shared__ LaneSums<Sum> joined;
@@ -17,14 +38,8 @@ static __device__ __forceinline__ void scan_parts(const T *x, Sum *sums, u64 n, 
                 u64 begin = part * length < n ? part * length : n; /* the last parts may be empty */
                 u64 end = n - begin < length ? n : begin + length;
 
-                for (EACH_IN_BLOCK(lane, TILE_LANES)) {
-                        Sum sum = 0;
-
-#pragma unroll 16
-                        for (u64 i = begin + lane; i < end; i += TILE_LANES)
-                                sum += x[i];
-                        joined.lanes[lane] = sum;
-                }
+                for (EACH_IN_BLOCK(lane, TILE_LANES))
+                        joined.lanes[lane] = scan_sum_lane(x + begin, lane, end - begin, (Sum)0);
                 lanes_join(joined);
                 if (thread_number() == 0)
                         sums[part] = lanes_before(joined, TILE_LANES, (Sum)0);

@@ -2,16 +2,15 @@
 /*
  * Built-in kernels
  *
- * Compiled when gpuq was built: a shared object for the CPU driver, and PTX for GPUs. If nvcc was
- * available there is also a fatbin, which is used if PTX cannot be linked. builtin.txt describes
- * their arguments, one line per kernel, in the form of compiled.h's signature.
+ * Compiled when gpuq was built: a shared object for the CPU driver, and PTX for GPUs, by clang and, if it
+ * was available, by nvcc. builtin.txt describes their arguments, one line per kernel, in the form of
+ * compiled.h's signature.
  */
 
 #include <stdio.h>
 #include <string.h>
 
 #include "compiler/backend.h"
-#include "compiler/fatbin.h"
 
 static int read_kernels(const Request *request, const char *name, char **ret_data, size_t *ret_n) {
         _cleanup_(freep) char *file = NULL, *path = NULL;
@@ -74,38 +73,27 @@ static int find_for_cpu(const Request *request, Result *result) {
         return 0;
 }
 
-/* Return: 0, BACKEND_E_MISSING, or a negative errno. */
-static int take_cubin(const Request *request, Result *result) {
-        _cleanup_(freep) char *fatbin = NULL;
-        FatbinEntry entry;
-        size_t n_fatbin;
-        int r;
-
-        r = read_kernels(request, "builtin.fatbin", &fatbin, &n_fatbin);
-        if (r < 0)
-                return r == -ENOENT ? BACKEND_E_MISSING : r;
-
-        r = fatbin_find(fatbin, n_fatbin, request->sm, &entry);
-        if (r || entry.compressed)
-                return BACKEND_E_MISSING;
-        return result_set_image(result, entry.data, entry.n_data);
-}
-
-static int find_for_gpu(const Request *request, Result *result) {
+static int link_kernels(const Request *request, Result *result, const char *name) {
         _cleanup_(freep) char *ptx = NULL;
         size_t n_ptx;
         int r;
 
-        r = read_kernels(request, "builtin.ptx", &ptx, &n_ptx);
-        if (r < 0)
-                return r;
+        r = read_kernels(request, name, &ptx, &n_ptx);
+        return r < 0 ? r : link_ptx(request, result, ptx, n_ptx);
+}
 
-        r = take_cubin(request, result);
-        if (r < 0)
+/* nvcc's PTX is faster, but may be too new for this machine's linker or for the device. */
+static int find_for_gpu(const Request *request, Result *result) {
+        int r;
+
+        r = link_kernels(request, result, "builtin.nvcc.ptx");
+        if (r < 0 && r != -ENOENT)
                 return r;
-        if (r == BACKEND_E_MISSING)
-                return link_ptx(request, result, ptx, n_ptx);
-        return MIN(link_twins(request, result, ptx, n_ptx), 0);
+        if (r == 0 && result->status == COMPILED_OK)
+                return 0;
+
+        result_retry(result);
+        return link_kernels(request, result, "builtin.ptx");
 }
 
 /* The checked kernels are made of the same PTX for every target. */

@@ -159,7 +159,7 @@ static int add_request(Hash hash, const Request *request) {
         r = add_own_file(hash, request, "kernels/builtin.ptx");
         if (r < 0)
                 return r;
-        return add_own_file(hash, request, "kernels/builtin.fatbin");
+        return add_own_file(hash, request, "kernels/builtin.nvcc.ptx");
 }
 
 int cache_key(const Request *request, CacheKey *ret_key) {

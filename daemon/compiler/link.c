@@ -343,9 +343,7 @@ static int link_fatbin(const NvJitLink *nvjitlink, const Request *request, Resul
         if (r < 0 || result->status != COMPILED_FAILED || !device_runtime_is_missing(result->log))
                 return r;
 
-        free(result->log);
-        result->log = NULL;
-        result->status = COMPILED_OK;
+        result_retry(result);
         r = device_runtime_read(request, result, &input->library, &input->n_library);
         if (r < 0 || result->status != COMPILED_OK)
                 return r;

@@ -59,6 +59,12 @@ int result_fail(Result *result, CompiledStatus status, const char *format, ...) 
         return 0;
 }
 
+void result_retry(Result *result) {
+        free(result->log);
+        result->log = NULL;
+        result->status = COMPILED_OK;
+}
+
 int result_add_log(Result *result, const char *text) {
         size_t n_log = result->log ? strlen(result->log) : 0, n;
         char *log;

@@ -33,6 +33,8 @@ DEFINE_CLEANUP(Result, result_free)
 
 /** result_fail() - end with a status and a text; the image is freed. Return: 0 or -ENOMEM. */
 int result_fail(Result *result, CompiledStatus status, const char *format, ...) _printf_(3, 4);
+/** result_retry() - COMPILED_OK again after a failure, without its text. */
+void result_retry(Result *result);
 /** result_add_log() - append to the log, bounded. Return: 0 or -ENOMEM. */
 int result_add_log(Result *result, const char *text);
 /** result_set_image() - copy an image. Return: 0 or -ENOMEM. */

@@ -32,7 +32,7 @@ typedef enum BenchData {
 typedef struct BenchOptions {
         const char *driver;  /* own: path of the CUDA driver library */
         const char *kernels; /* own: folder of the built-in kernels */
-        const char *spins;   /* folder of the spin's kernel */
+        const char *spins;   /* folder of the bench's own kernels */
         const char *socket;  /* gpuq: NULL for the default */
         size_t n;            /* floats */
         unsigned n_slots;    /* jobs in flight of one process, at most */

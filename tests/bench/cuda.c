@@ -18,13 +18,17 @@ int cuda_check(Cuda *cuda, CUresult result, const char *call) {
         return -1;
 }
 
-/* The first of the images that this driver takes. */
-static int cuda_load(Cuda *cuda, const char *folder, const char *const *names, const char *kernel,
+typedef struct CudaImage {
+        const char *folder, *name;
+} CudaImage;
+
+/* The first of the images that this driver takes; behind them is one without a name. */
+static int cuda_load(Cuda *cuda, const CudaImage *images, const char *kernel,
                      CUfunction *ret_function) {
         CUmodule module;
 
-        for (; *names; names++) {
-                _cleanup_(freep) void *image = bench_file(folder, *names, NULL);
+        for (; images->name; images++) {
+                _cleanup_(freep) void *image = bench_file(images->folder, images->name, NULL);
 
                 if (!image || cuda->driver->cuModuleLoadData(&module, image) != CUDA_SUCCESS)
                         continue;
@@ -32,20 +36,25 @@ static int cuda_load(Cuda *cuda, const char *folder, const char *const *names, c
                 CUDA_TRY(cuda, cuModuleGetFunction, ret_function, module, kernel);
                 return 0;
         }
-        fprintf(stderr, "no image of %s in %s loads\n", kernel, folder);
+        fprintf(stderr, "no image of %s loads\n", kernel);
         return -1;
 }
 
 static int cuda_load_all(Cuda *cuda, const BenchOptions *options) {
-        static const char *const builtin[] = {"builtin.fatbin", "builtin.ptx", "builtin.cpu.so",
-                                              NULL};
-        static const char *const spin[] = {"spin.ptx", "spin.cpu.so", NULL};
+        const CudaImage add[] = {
+                {options->spins, "add.fatbin"},
+                {options->kernels, "builtin.ptx"},
+                {options->kernels, "builtin.cpu.so"},
+                {},
+        };
+        const CudaImage spin[] = {
+                {options->spins, "spin.ptx"}, {options->spins, "spin.cpu.so"}, {}};
 
-        if (cuda_load(cuda, options->kernels, builtin, "add_f32", &cuda->add) < 0)
+        if (cuda_load(cuda, add, "add_f32", &cuda->add) < 0)
                 return -1;
         if (!options->spin_ns)
                 return 0;
-        return cuda_load(cuda, options->spins, spin, "spin_add_f32", &cuda->spin);
+        return cuda_load(cuda, spin, "spin_add_f32", &cuda->spin);
 }
 
 int cuda_open(Cuda *cuda, const BenchOptions *options, size_t n_bytes) {

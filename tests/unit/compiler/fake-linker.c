@@ -2,7 +2,7 @@
 /*
  * A linker as nvJitLink is one, for tests on any machine: its cubin is the PTX, and a
  * library behind it. It does not like twins where the PTX says so: REFUSE_TWINS is an
- * error, CRASH_TWINS ends the process. Calls of the device runtime need a library.
+ * error, CRASH_TWINS ends the process. REFUSE_PTX is an error without twins, too. Calls of the device runtime need a library.
  */
 
 #include <signal.h>
@@ -58,6 +58,9 @@ int nvJitLinkAddData(Linker *linker, int type, const void *data, size_t n_data, 
 }
 
 int nvJitLinkComplete(Linker *linker) {
+        linker->error = "Unsupported .version";
+        if (strstr(linker->text, "REFUSE_PTX"))
+                return 1;
         linker->error = "no twins, please";
         if (strstr(linker->text, "__cudaCDP2LaunchDeviceV2") && !linker->has_library) {
                 linker->error = "Undefined reference to '__cudaCDP2LaunchDeviceV2' in 'x'";

@@ -74,7 +74,8 @@ typedef struct Run {
         const char *headers;        /* the image is text, and they are behind it */
         size_t n_headers;
         const char *timeout;
-        const char *memory; /* MiB */
+        const char *memory;  /* MiB */
+        const char *libexec; /* of built-in kernels; NULL: $GPUQ_LIBEXEC */
         bool use_cache;
         bool fake_linker; /* fake-linker.c, wherever else one may be */
         bool fenced;
@@ -98,23 +99,25 @@ static void start(Run *run) {
                 getenv("GPUQ_COMPILER"),
                 "--target",
                 run->target,
-                "--in",
-                in,
                 "--out",
                 out,
                 "--name",
                 "my.cu",
                 "--libexec",
-                getenv("GPUQ_LIBEXEC"),
+                run->libexec ? run->libexec : getenv("GPUQ_LIBEXEC"),
                 "--format",
                 run->format ? run->format : "auto",
         };
-        size_t i = 13;
+        size_t i = 11;
 
         run->in_fd = memfd_create("in", 0);
         run->out_fd = memfd_create("out", 0);
         assert_int_equal(pwrite(run->in_fd, run->image, n, 0), n);
         snprintf(in, sizeof(in), "%d", run->in_fd);
+        if (!run->libexec) {
+                argv[i++] = "--in";
+                argv[i++] = in;
+        }
         snprintf(out, sizeof(out), "%d", run->out_fd);
         if (run->n_headers) {
                 assert_int_equal(pwrite(run->in_fd, run->headers, run->n_headers, n),
@@ -513,6 +516,60 @@ static void a_linker_that_takes_no_twins_gets_the_module_as_it_came(void **state
         assert_memory_equal(c->image, PTX("REFUSE_TWINS"), c->n_image);
 }
 
+static void write_kernels(const char *name, const char *text) {
+        _cleanup_(freep) char *path = NULL;
+        FILE *file;
+
+        assert_true(asprintf(&path, "%s/kernels/%s", dir, name) > 0);
+        file = fopen(path, "w");
+        assert_non_null(file);
+        assert_true(fputs(text, file) >= 0);
+        assert_int_equal(fclose(file), 0);
+}
+
+/* NULL: there is none. */
+static void make_kernels(const char *of_nvcc, const char *of_clang) {
+        _cleanup_(freep) char *folder = NULL;
+
+        assert_true(asprintf(&folder, "%s/kernels", dir) > 0);
+        assert_int_equal(mkdir(folder, 0700), 0);
+        write_kernels("builtin.txt", "w\tk\tk\tdoes nothing\\n\\n\n");
+        write_kernels("builtin.ptx", of_clang);
+        if (of_nvcc)
+                write_kernels("builtin.nvcc.ptx", of_nvcc);
+}
+
+static void remove_kernels(void) {
+        _cleanup_(freep) char *folder = NULL;
+
+        assert_true(asprintf(&folder, "%s/kernels", dir) > 0);
+        (void)count_files(folder, true);
+        assert_int_equal(rmdir(folder), 0);
+}
+
+static void assert_built_in(const char *of_nvcc, const char *of_clang, const char *linked) {
+        make_kernels(of_nvcc, of_clang);
+        {
+                COMPILE(.target = "sm_90", .format = "builtin", .image = "", .fake_linker = true,
+                        .libexec = dir);
+
+                assert_int_equal(c->status, COMPILED_OK);
+                assert_string_equal(c->log, "");
+                assert_true(has_twin(c, "k"));
+                assert_non_null(memmem(c->image, c->n_image, linked, strlen(linked)));
+        }
+        remove_kernels();
+}
+
+static void built_in_kernels_are_nvccs_where_they_link(void **state) {
+        assert_built_in(PTX("BY_NVCC"), PTX("BY_CLANG"), "BY_NVCC");
+}
+
+static void elsewhere_they_are_clangs(void **state) {
+        assert_built_in(PTX("BY_NVCC REFUSE_PTX"), PTX("BY_CLANG"), "BY_CLANG");
+        assert_built_in(NULL, PTX("BY_CLANG"), "BY_CLANG");
+}
+
 #define LOADS                                                                                      \
         "//\n.version 6.0\n.target sm_60\n.address_size 64\n"                                      \
         ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r1; .reg .b64 %rd1;\n"                    \
@@ -875,6 +932,8 @@ int main(void) {
                 cmocka_unit_test(a_kernel_that_is_called_like_a_twin_is_the_users),
                 cmocka_unit_test(so_it_is_for_the_cpu),
                 cmocka_unit_test(ptx_is_linked_with_twins),
+                cmocka_unit_test(built_in_kernels_are_nvccs_where_they_link),
+                cmocka_unit_test(elsewhere_they_are_clangs),
                 cmocka_unit_test(a_linker_that_takes_no_twins_gets_the_module_as_it_came),
                 cmocka_unit_test(so_does_one_that_twins_crash),
                 cmocka_unit_test(a_checked_module_has_checks_and_no_twins),

@@ -28,7 +28,7 @@
 #define LANES        1024u
 #define ROW          4u
 #define FEW          32u               /* bytes in flight in a thread, where one block works */
-#define MANY         128u              /* where all do */
+#define MANY         64u               /* where all do */
 #define PART         (8 * LANES * ROW) /* numbers; all parts but the last have a multiple of them */
 #define PARTS_MAX    2048u
 #define ONE_PART     65536u /* so many numbers are one part */
@@ -268,9 +268,10 @@ static __device__ __forceinline__ void reduce_wide(const Op &op, T *result, u64 
                 *result = (T)Op::end(lanes[0], n);
 }
 
-/* Two blocks a multiprocessor at least: if there had to be more, registers would not hold what is in flight. */
+/* Three blocks a multiprocessor: with more, registers would not hold what is in flight; with fewer, too few threads
+ * read while a block joins its lanes. */
 #define WIDE(NAME)                                                                                 \
-        extern "C" __global__ void __launch_bounds__(WIDE_THREADS, 2) gpuq_internal_wide_##NAME
+        extern "C" __global__ void __launch_bounds__(WIDE_THREADS, 3) gpuq_internal_wide_##NAME
 
 /* Sums, in f64. */
 template <class TAKEN> struct SumOfTaken {

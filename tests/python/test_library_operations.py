@@ -91,6 +91,17 @@ def test_without_beta_the_result_is_not_read(gpuq, rng):
     assert is_close(gpuq.matmul(a, b, np.full((8, 8), np.nan, np.float32)), product(a, b), 8)
 
 
+def test_beta_needs_a_result_that_is_there(gpuq):
+    a = np.ones((8, 8), np.float32)
+    for beta in (1, np.float64(-0.5), np.nan):
+        for operand in (a, gpuq.to_device(a)):
+            with pytest.raises(ValueError, match="there is no out: give `out`"):
+                gpuq.matmul(operand, operand, beta=beta)
+    with pytest.raises(TypeError, match="out must be a numpy array or a DeviceArray, not NoneType"):
+        gpuq.job().matmul(a, a, None, beta=1)
+    assert (gpuq.matmul(a, a, beta=0.0) == 8).all()
+
+
 def test_leading_dimensions_are_those_of_views(gpuq, rng):
     a, b = gpuq.array(numbers(rng, (12, 50), np.float32)), gpuq.array(numbers(rng, (40, 60), np.float32))
     c = gpuq.zeros((12, 30), np.float32)
@@ -327,6 +338,22 @@ def test_a_transform_that_does_not_fit_is_refused_by_name(gpuq):
     shared = gpuq.zeros(16, np.complex64)
     with pytest.raises(gpuq.InvalidError, match="to overlaps from"):
         gpuq.fft(shared, shared)
+
+
+@pytest.mark.parametrize("call", ["fft", "ifft", "matmul", "scan", "sort"])
+@pytest.mark.parametrize("value", [None, [1.0, 2.0]])
+def test_what_is_no_array_is_refused_by_name(gpuq, call, value):
+    more = [np.ones((1, 2))] if call == "matmul" else []
+    with pytest.raises(TypeError, match=f"must be a numpy array or a DeviceArray, not {type(value).__name__}"):
+        getattr(gpuq, call)(value, *more)
+
+
+def test_a_transform_of_one_number_is_refused_by_name(gpuq):
+    for call in (gpuq.fft, gpuq.ifft):
+        with pytest.raises(ValueError, match="a must have at least one axis"):
+            call(np.zeros((), np.float32))
+    with pytest.raises(TypeError, match="float16"):
+        gpuq.ifft(np.zeros(4, np.float16), n=6)
 
 
 @pytest.mark.parametrize("gpuqd", ["kernels"], indirect=True)

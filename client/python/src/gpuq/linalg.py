@@ -34,6 +34,11 @@ def _new_like(a, shape, dtype, client):
     return arrays.empty(shape, dtype, client=client)
 
 
+def _check_array(operation: str, name: str, array) -> None:
+    if not isinstance(array, (np.ndarray, DeviceArray)):
+        raise TypeError(f"{operation}: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
+
+
 class Stored(typing.NamedTuple):
     """How the matrices of an array lie in memory, in elements."""
 
@@ -113,8 +118,7 @@ def _place(job: Job, packer: Operand, a, direction: int) -> tuple[native.Matrix,
 def _check(a, b, out) -> tuple[int, int, int, tuple[int, ...]]:
     """m, n, k, and the shape of the batch."""
     for name, array in (("a", a), ("b", b), ("out", out)):
-        if not isinstance(array, (np.ndarray, DeviceArray)):
-            raise TypeError(f"matmul: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
+        _check_array("matmul", name, array)
         if len(array.shape) < 2:
             raise ValueError(f"matmul: {name} must have at least two axes, not shape {array.shape}")
     (m, k), (k_of_b, n), batch = a.shape[-2:], b.shape[-2:], out.shape[:-2]
@@ -152,17 +156,21 @@ def matmul(a, b, out=None, *, alpha: float = 1, beta: float = 0, tf32: bool = Fa
     """Multiply matrices and wait: out = alpha a b + beta out. Returns `out`.
 
     `a`, `b`: arrays of shape (m, k) and (k, n), or of a batch of these, of dtype float16, bfloat16 (of ml_dtypes),
-    float32 or float64. `out`: None: a new DeviceArray if one of them is one, else a new Array. Transposed views such as `a.T` need no
-    copy. `tf32`: float32 may be rounded to TF32, which is faster. `options`: as for `gpuq.job`.
+    float32 or float64. `out`: None: a new DeviceArray if one of them is one, else a new Array; `beta` must be 0 then. Transposed
+    views such as `a.T` need no copy. `tf32`: float32 may be rounded to TF32, which is faster. `options`: as for `gpuq.job`.
     """
     client = _client_of(client, a, b, out)
     if out is None:
+        if beta != 0:
+            raise ValueError(f"matmul: beta={beta} adds to what out holds, and there is no out: give `out`, or leave out `beta`")
         out = _new_out(a, b, client)
     client.job(**options).matmul(a, b, out, alpha=alpha, beta=beta, tf32=tf32).run()
     return out
 
 
 def _new_out(a, b, client):
+    for name, array in (("a", a), ("b", b)):
+        _check_array("matmul", name, array)
     if min(len(np.shape(a)), len(np.shape(b))) < 2:
         raise ValueError(f"matmul: a and b must have at least two axes, not shapes {np.shape(a)} and {np.shape(b)}")
     shape = (*(a.shape[:-2] or b.shape[:-2]), a.shape[-2], b.shape[-1])
@@ -176,13 +184,18 @@ _COMPLEX, _TO_COMPLEX, _TO_REAL = range(3)
 _SCALE_BLOCKS, _SCALE_THREADS = 256, 256
 
 
+def _check_side(name: str, array) -> None:
+    _check_array("fft", name, array)
+    if np.dtype(array.dtype).name not in _REAL:
+        raise TypeError(f"fft: dtype {array.dtype} of {name} is none of {', '.join(_REAL)}")
+    if not array.shape:
+        raise ValueError(f"fft: {name} must have at least one axis")
+
+
 def _check_fft(a, out, ndim: int) -> tuple[int, tuple[int, ...], int]:
     """The form, the lengths of the axes and the number of transforms."""
-    for name, array in (("a", a), ("out", out)):
-        if not isinstance(array, (np.ndarray, DeviceArray)):
-            raise TypeError(f"fft: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
-        if np.dtype(array.dtype).name not in _REAL:
-            raise TypeError(f"fft: dtype {array.dtype} of {name} is none of {', '.join(_REAL)}")
+    _check_side("a", a)
+    _check_side("out", out)
     real_a, real_out = (np.dtype(array.dtype).kind == "f" for array in (a, out))
     if (real_a and real_out) or _REAL[np.dtype(a.dtype).name] != _REAL[np.dtype(out.dtype).name]:
         raise TypeError(f"fft: from {a.dtype} to {out.dtype} is no transform")
@@ -235,6 +248,7 @@ def fft(a, out=None, *, ndim: int = 1, client=None, **options):
     numpy.fft.rfft. `out`: None: a new DeviceArray if `a` is one, else a new Array. `options`: as for `gpuq.job`. Raises
     NotFoundError if gpuqd's machine has neither cuFFT nor FFTW.
     """
+    _check_side("a", a)
     client = _client_of(client, a, out)
     if out is None:
         is_real = np.dtype(a.dtype).kind == "f"
@@ -249,6 +263,7 @@ def ifft(a, out=None, *, ndim: int = 1, n: int | None = None, client=None, **opt
 
     `n`: the result has real numbers, and so many in its last axis, as with numpy.fft.irfft. `a` has n // 2 + 1 of them.
     """
+    _check_side("a", a)
     client = _client_of(client, a, out)
     if out is None:
         dtype = np.dtype(a.dtype)

@@ -15,14 +15,9 @@ from . import _native as native
 from . import arrays
 from .device import DeviceArray
 from .jobs import Job
-from .linalg import _client_of, _new_like
+from .linalg import _check_array, _client_of, _new_like
 
 _TYPES = {"float32": 2, "float64": 3, "int32": 4, "uint32": 5, "int64": 6, "uint64": 7}
-
-
-def _check_array(operation: str, name: str, array) -> None:
-    if not isinstance(array, (np.ndarray, DeviceArray)):
-        raise TypeError(f"{operation}: {name} must be a numpy array or a DeviceArray, not {type(array).__name__}")
 
 
 def _type_of(operation: str, name: str, array) -> int:

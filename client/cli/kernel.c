@@ -98,12 +98,14 @@ static void kernel_word(const gpuq_kernel_info *kernel, size_t index, char *ret_
         snprintf(ret_word, n_word, "%.*s", (int)length, line);
 }
 
-static const char *kernel_elements(const char *name) {
-        size_t length = strlen(name);
+/* Of "in:x:f32:n", or NULL: the word is none of an array. */
+static const Dtype *kernel_word_dtype(const char *word) {
+        const Dtype *dtype = NULL;
+        char type[8];
 
-        if (length > 4 && strcmp(name + length - 4, "_f32") == 0)
-                return "float32";
-        return length > 4 && strcmp(name + length - 4, "_f64") == 0 ? "float64" : NULL;
+        if (sscanf(word, "%*[^:]:%*[^:]:%7[^:]:", type) == 1)
+                dtype_from_name(type, &dtype);
+        return dtype;
 }
 
 static int kernel_check_direction(const gpuq_kernel_info *kernel, const Argument *argument,
@@ -122,22 +124,26 @@ static int kernel_check_direction(const gpuq_kernel_info *kernel, const Argument
         return 0;
 }
 
+static int kernel_wrong_type(const gpuq_kernel_info *kernel, const Argument *argument,
+                             const char *word, const Dtype *wanted, Problem *problem) {
+        return problem_set(problem, EXIT_USAGE,
+                           "`%s' of %s must be %s, not %s: convert it with a.astype('%s')", word,
+                           kernel->name, wanted->name, argument->array.dtype->name, wanted->name);
+}
+
 int kernel_check_array(const gpuq_kernel_info *kernel, const Argument *argument, Problem *problem) {
-        const char *elements = kernel_elements(kernel->name);
+        const Dtype *wanted;
         char word[64];
         int r;
 
         kernel_word(kernel, argument->number - 1, word, sizeof(word));
-        if (argument->is_scalar || !elements ||
-            (strncmp(word, "in", 2) != 0 && strncmp(word, "out", 3) != 0))
+        wanted = kernel_word_dtype(word);
+        if (argument->is_scalar || !wanted)
                 return 0;
 
         r = kernel_check_direction(kernel, argument, word, problem);
-        if (r == 0 && strcmp(argument->array.dtype->name, elements) != 0)
-                r = problem_set(problem, EXIT_USAGE,
-                                "`%s' of %s must be %s, not %s: convert it with a.astype('%s')",
-                                word, kernel->name, elements, argument->array.dtype->name,
-                                elements);
+        if (r == 0 && argument->array.dtype != wanted)
+                r = kernel_wrong_type(kernel, argument, word, wanted, problem);
         return r ? argument_name(argument, problem, r) : 0;
 }
 

@@ -546,6 +546,43 @@ def test_an_array_that_a_builtin_kernel_does_not_take(gpuqd, save, tmp_path, arg
     assert not files["y"].exists()
 
 
+@pytest.mark.parametrize("dtype, suffix", [("f4", "f32"), ("f8", "f64")])
+@pytest.mark.parametrize("kernel", ["argmin", "argmax"])
+def test_the_index_that_a_builtin_kernel_finds_is_an_integer(gpuqd, save, tmp_path, kernel, dtype, suffix):
+    x, y = numpy.random.default_rng(5).permutation(1000).astype(dtype), tmp_path / "y.npy"
+    given = ["run", "--block", "256", f"builtin:{kernel}_{suffix}", f"in:{save('x', x)}"]
+    assert_ends(gpuqd.run(*given, f"out:{y}:u64:1", "u64:1000"), OK)
+    found = numpy.load(y)
+    assert found.dtype == numpy.uint64 and found[0] == getattr(x, kernel)()
+    y.unlink()
+    for wrong, name in ((dtype, x.dtype.name), ("int64", "int64")):
+        ended = gpuqd.run(*given, f"out:{y}:{wrong}:2", "u64:1000")
+        assert_ends(ended, USAGE, "argument 2 ", f"`out:s:u64:1' of {kernel}_{suffix} must be uint64, not {name}")
+    assert not y.exists()
+
+
+def test_builtin_kernels_take_the_types_of_their_description(gpuqd, save, tmp_path):
+    """Of arrays whose elements are not those of the kernel's name, and of kernels of integers."""
+    reals, words, out = save("reals", numpy.ones(4, "f4")), save("words", numpy.ones(4, "u4")), tmp_path / "y.npy"
+    for kernel, arguments, wanted in (
+            ("mean_f32", [f"in:{reals}", f"out:{out}:u64:1", "u64:4"], "`out:s:f32:1' of mean_f32 must be float32, not uint64"),
+            ("scan_parts_f32", [f"in:{reals}", f"out:{out}:f32:2", "u64:4", "u64:1"], "`out:s:u64:p' of scan_parts_f32 must be uint64, not float32"),
+            ("scan_f32", [f"in:{reals}", f"in:{reals}", f"out:{out}:f32:4", "u64:4", "u64:1", "u64:0"],
+             "`in:s:u64:p' of scan_f32 must be uint64, not float32"),
+            ("sort_count_u32", [f"in:{words}", f"out:{out}:u32:512", *4 * ["u64:1"]], "`out:c:u64:256,m' of sort_count_u32 must be uint64, not uint32"),
+            ("sort_move_u32", [f"in:{words}", f"in:{reals}", *3 * [f"in:{words}"], *5 * ["u64:1"]],
+             "`in:v:u32:n,k' of sort_move_u32 must be uint32, not float32"),
+            ("random_bits_u32", [f"out:{out}:i32:4", *5 * ["u64:1"]], "`out:x:u32:n' of random_bits_u32 must be uint32, not int32")):
+        assert_ends(gpuqd.run("run", f"builtin:{kernel}", *arguments), USAGE, wanted)
+    assert not out.exists()
+    sums = tmp_path / "sums.npy"
+    run_ok(gpuqd, "--grid", "1", "--block", "256", "builtin:scan_parts_u32", f"in:{words}", f"out:{sums}:u64:1", "u64:4", "u64:1")
+    assert numpy.load(sums).dtype == numpy.uint64
+    run_ok(gpuqd, "--grid", "1", "--block", "256", "builtin:scan_u32", f"in:{words}", f"in:{sums}", f"out:{out}:u32:4",
+           "u64:4", "u64:1", "u64:0")
+    assert numpy.load(out).tolist() == [1, 2, 3, 4]
+
+
 def test_wrong_number_and_kind_of_arguments(gpuqd, save, tmp_path):
     x, y = f"in:{save('x', numpy.ones(4))}", f"out:{tmp_path / 'y.npy'}:f64:4"
     assert_ends(gpuqd.run("run", "builtin:scale_f64", "f64:2", x, y), USAGE, "scale_f64 takes 4 arguments", "not 3")

@@ -26,6 +26,8 @@ def public_folder():
 class Daemon:
     """A gpuqd in a folder of its own: for all users if this is root, else for one."""
 
+    READY_S = 30  # how long it may take to find its first device
+
     def __init__(self, prefix, device, folder, settings=(), private=True):
         self.prefix = prefix
         self.socket = f"{folder}/gpuqd.sock"
@@ -35,10 +37,14 @@ class Daemon:
         self.process = subprocess.Popen(
             [f"{prefix}/bin/gpuqd", *(["--private"] if private else []), "--socket", self.socket,
              *(word for setting in settings for word in ("--set", setting))], stdin=subprocess.DEVNULL)
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except BaseException:  # nobody else knows of the process, and it holds our output open
+            self.end()
+            raise
 
     def wait_until_ready(self):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + self.READY_S
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 sys.exit("bench: gpuqd ended at its start")
@@ -46,7 +52,7 @@ class Daemon:
             if status and status["devices"] and status["devices"][0]["state"] == "ready":
                 return
             time.sleep(0.05)
-        sys.exit("bench: gpuqd is not ready after 30 s")
+        sys.exit(f"bench: gpuqd is not ready after {self.READY_S} s")
 
     def status(self):
         answer = subprocess.run([f"{self.prefix}/bin/gpuq", "--socket", self.socket, "status", "--json"],
@@ -98,7 +104,12 @@ class Daemon:
 
     def end(self):
         self.process.terminate()
-        self.process.wait(timeout=20)
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
 
 
 class Mps:

@@ -12,7 +12,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from harness import place
+from harness import place, processes
 
 RUN = place.ROOT / "tests/bench/run.py"
 
@@ -126,6 +126,18 @@ def test_a_run_that_was_cut_off_has_left_what_it_measured(result, tmp_path, monk
     shown = run("--from", tmp_path / "cut.json")
     assert "Interrupted; missing or incomplete: cpu, idle." in shown
     assert "### A chain of 16 launches" in shown and "### CPU time" in shown and "Idle for" not in shown
+
+
+def test_a_daemon_that_never_gets_ready_is_ended(tmp_path, monkeypatch):
+    """It would hold open what the benchmark's output goes to."""
+    monkeypatch.syspath_prepend(RUN.parent)
+    services = importlib.import_module("services")
+    broken = tmp_path / "broken"
+    broken.write_text("driver 100\n")  # CUDA_ERROR_NO_DEVICE
+    monkeypatch.setattr(services.Daemon, "READY_S", 1)
+    with pytest.raises(SystemExit, match="gpuqd is not ready after 1 s"):
+        services.Daemon(place.STAGE, "cpu", tmp_path, [f"cpu_broken={broken}"])
+    assert not processes.reap_orphans()
 
 
 def test_prepared_jobs_have_columns_of_their_own_if_they_were_measured(report, tmp_path):

@@ -6,8 +6,8 @@
 
 #include "exit.h"
 
-/* A buffer has at least one byte; an empty array still needs an address. */
-#define OPERAND_BYTES_MIN 16u
+/* An empty array still needs an address. More would hide an access behind the end of a small one. */
+#define OPERAND_BYTES_MIN 1u
 
 static int operand_problem(const Operand *operand, Problem *problem, const char *what, int r) {
         problem_set(problem, 0, "%s: %s: %s", operand->argument->path, what, strerror(-r));

@@ -583,6 +583,17 @@ def test_builtin_kernels_take_the_types_of_their_description(gpuqd, save, tmp_pa
     assert numpy.load(out).tolist() == [1, 2, 3, 4]
 
 
+def test_a_small_array_has_no_room_behind_its_end(gpuqd, save, tmp_path):
+    """Of those below 16 bytes, which were once rounded up."""
+    one, out = save("one", numpy.ones(1, "f4")), tmp_path / "y.npy"
+    for n in (2, 4):
+        ended = gpuqd.run("run", "builtin:scale_f32", "f32:2", f"in:{one}", f"out:{out}:f32:4", f"u64:{n}")
+        assert_ends(ended, USAGE, f"argument 2 needs {4 * n} bytes ({n} elements of 4 bytes), but its buffer has 4")
+    assert not out.exists()
+    run_ok(gpuqd, "builtin:scale_f32", "f32:2", f"in:{one}", f"out:{out}:f32:1", "u64:1")
+    assert numpy.load(out).tolist() == [2]
+
+
 def test_wrong_number_and_kind_of_arguments(gpuqd, save, tmp_path):
     x, y = f"in:{save('x', numpy.ones(4))}", f"out:{tmp_path / 'y.npy'}:f64:4"
     assert_ends(gpuqd.run("run", "builtin:scale_f64", "f64:2", x, y), USAGE, "scale_f64 takes 4 arguments", "not 3")

@@ -286,6 +286,16 @@ def test_lanes_at_different_instructions_are_told(client):
 
 
 @pytest.mark.cpu
+@pytest.mark.parametrize("sp", ["sp", "sp::ordered_metadata"])
+def test_a_sparse_product_is_refused_as_such(client, sp):
+    """Its operands are those that the ISA asks for."""
+    instruction = f"mma.{sp}.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    operands = "{%r0, %r1, %r2, %r3}, {%r0, %r1}, {%r0, %r1}, {%r0, %r1, %r2, %r3}, %r0, 0x0"
+    with pytest.raises(Exception, match=rf"line 18: the CPU driver cannot run {instruction}: sparse products \(mma.sp\) are not available on it"):
+        client.load(TILES.format(target=80, body=f"{instruction} {operands};"), format=pb.PTX, name="sparse.ptx")
+
+
+@pytest.mark.cpu
 @pytest.mark.parametrize("instruction", [
     "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
     "mma.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32", "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32",

@@ -40,8 +40,12 @@ static const Shape *take_shape(Translator *t) {
 static Mma take_mma(Translator *t) {
         bool is_right = translator_take(t, "sync") && translator_take(t, "aligned") &&
                         translator_take(t, "row") && translator_take(t, "col");
-        Mma mma = {.shape = take_shape(t), .saturates = translator_take(t, "satfinite")};
+        Mma mma = {.saturates = translator_take(t, "satfinite")};
 
+        if (translator_take(t, "sp") || translator_take(t, "sp::ordered_metadata"))
+                translator_refuse(t, "sparse products (mma.sp) are not available on it");
+
+        mma.shape = take_shape(t);
         mma.d = matrix_type_take(t);
         mma.a = matrix_type_take(t);
         mma.b = matrix_type_take(t);

@@ -203,5 +203,19 @@ def test_a_variable_is_a_pair_of_itself_and_its_size(gpuq, no_extern_c):
     module.get_function("use")(gpuq.Out(out), block=(5, 1, 1))
     assert out.tolist() == [0, 3, 6, 9, 12]
     assert module.get_global("table").get(5).tolist() == [0, 1, 2, 3, 4] and table.nbytes == 20
+    with pytest.raises(gpuq.NotFoundError, match="no variable nowhere; it has: .*table"):
+        module.get_global("nowhere")
+
+
+@pytest.mark.parametrize("more", ["", "__device__ int n; __global__ void count() { ++n; }"])
+def test_a_constant_that_no_kernel_may_write_is_a_variable_too(gpuq, more):
+    module = gpuq.SourceModule(more + """
+        extern __constant__ const int four[2];
+        __constant__ const int four[2] = {4, 5};
+        __global__ void use(int i, int *out) { *out = four[i]; }""")
+    out = np.zeros(1, np.int32)
+    module.get_function("use")(np.int32(1), gpuq.Out(out), block=(1, 1, 1))
+    assert out[0] == 5
+    assert module.get_global("four").get(2, np.int32).tolist() == [4, 5]
     with pytest.raises(gpuq.NotFoundError, match="no variable nowhere"):
-        _, nbytes = module.get_global("nowhere")
+        module.get_global("nowhere")

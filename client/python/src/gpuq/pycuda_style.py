@@ -51,8 +51,13 @@ class SourceModule:
         return Function(self.module.get_kernel(name), self._prints)
 
     def get_global(self, name: str) -> "Global":
-        """Get a variable, which is also PyCUDA's pair: `pointer, nbytes = module.get_global(name)`."""
-        return Global(self.module, name)
+        """Get a variable, which is also PyCUDA's pair: `pointer, nbytes = module.get_global(name)`. Raises NotFoundError."""
+        variable = Global(self.module, name)
+        try:
+            _ = variable.nbytes
+        except errors.NotFoundError:  # the library does not know the constants, which can be read
+            variable.get((), np.uint8)
+        return variable
 
     def get_texref(self, name: str):
         """Raises NotImplementedError, which tells what takes their place."""

@@ -822,6 +822,11 @@ GPUQ_API int gpuq_job_set_timed(gpuq_job *job, bool timed);
  * Not found is an access that lies in another buffer of the job. Buffers in host memory are kept
  * 64 KiB apart while the job runs; device buffers stay where they are. Not checked are local
  * variables, textures, and shared memory of other blocks. A kernel that calls malloc() is refused.
+ *
+ * Of library operations, scans, sorts and random numbers are launches of built-in kernels, whose accesses are
+ * compared like those of others. Those of matrix products and Fourier transforms are not compared, whether a library
+ * or gpuq's own code computes them: of these, and of copies and fills, only the ranges that the call names are compared
+ * with their buffers, as in every job, before the operation runs.
  */
 GPUQ_API int gpuq_job_set_checked(gpuq_job *job, bool checked);
 

@@ -9,6 +9,7 @@ import pytest
 
 from harness import ptx_table
 from harness.client import In, InOut, Job, Out, Refused, Scalar, i32
+from harness.kernels import assert_failed
 from harness.messages import pb
 
 WHOLE = pathlib.Path(ptx_table.__file__).with_name("whole.ptx")
@@ -580,6 +581,42 @@ DONE:   add.u32 %r2, %r2, %r3;
     results = out(client, 64)
     client.run_well(Job().launch(module, "meet", [Out(results)], block=64))
     assert list(results.array(numpy.int32)) == [7132] * 32 + [132] * 32
+
+
+# What the first warp of a block and the others do, and what the job's error says.
+APART = [
+    (64, "bar.sync 1;", "bar.sync 2;", ["32 threads wait at barrier 1, to which 32 of 64 have come", "32 threads wait at barrier 2, to which 32 of 64"]),
+    (64, "bar.sync 0;", "bar.sync 1, 64;", ["32 threads wait at __syncthreads(), to which 32 of 64", "32 threads wait at barrier 1, to which 32 of 64"]),
+    (96, "bar.arrive 3, 96; bar.sync 2, 64;", "@%p3 bar.sync 4; bar.sync 3, 96;",
+     ["32 threads wait at barrier 2, to which 32 of 64", "32 threads wait at barrier 3, to which 64 of 96",
+      "32 threads wait at barrier 4, to which 32 of 96"]),
+    (33, "bar.sync 1;", "bar.sync 2;", ["32 threads wait at barrier 1, to which 32 of 33", "1 thread waits at barrier 2, to which 1 of 33"]),
+    (64, "bar.sync 4;", "@%p2 bar.sync 5; @!%p2 bar.warp.sync 0xffffffff;",
+     ["lanes 0xfffffffe wait in __syncwarp() with mask 0xffffffff for lanes 0x00000001, but lane 0 waits at barrier 5"]),
+]
+
+
+@pytest.mark.cpu  # a GPU waits for ever
+@pytest.mark.parametrize("n, first, second, words", APART)
+def test_threads_that_wait_at_different_barriers_are_told_of(client, n, first, second, words):
+    module = client.load(HEAD + f"""
+.visible .entry apart()
+{{
+        .reg .b32 %r<2>;
+        .reg .pred %p<4>;
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 32;
+        setp.eq.u32 %p2, %r1, 32;
+        setp.ge.u32 %p3, %r1, 64;
+        @%p1 bra SECOND;
+        {first}
+        ret;
+SECOND: {second}
+        ret;
+}}
+""", format=pb.PTX)
+    completion = client.run(Job().launch(module, "apart", [], block=n))
+    assert_failed(completion, pb.E_FAULT, "apart: CUDA_ERROR_LAUNCH_FAILED", "block: [0,0,0]", "none of them can go on", *words)
 
 
 def test_what_the_threads_of_a_warp_do_together(client):

@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """PTX's video instructions on one part of a register, in every form, with the bits that the PTX ISA says they give.
 
-Rows as ptx_table has them. Where the ISA leaves a result open there is none: .min and .max of what does not fit into 32 bits.
+Rows as ptx_table has them. Where the ISA leaves a result open there is none: .min and .max of what does not fit into 32 bits,
+.sat of a shift out of 34 bits.
+
+GPUs since Volta have no such instructions: ptxas makes others of them. Those of CUDA 13.0 give other bits than the ISA says
+- for a result in .h1: the upper half of the result, not the lower
+- for .sat of a negative result into a part: the largest number
+- for .sat of a shift into a part: its lower bits
+- for .min and .max of vset with a first source of s32: they take c as signed
+- for vmad with .sat or a scale: they take whole unsigned registers as signed
+The rows of which this is true are apart.
 """
 
 import itertools
@@ -14,6 +23,7 @@ OPERATIONS = {
     "vshl.clamp": lambda a, b: a << min(b, 32), "vshl.wrap": lambda a, b: a << (b & 31),
     "vshr.clamp": lambda a, b: a >> min(b, 32), "vshr.wrap": lambda a, b: a >> (b & 31),
 }
+WIDE = 1 << 33
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 SECOND = {"": lambda x, c: x, ".add": lambda x, c: x + c, ".min": min, ".max": max}
 # Both signs, parts of both signs, and small numbers, which shifts can use.
@@ -44,6 +54,8 @@ def merge(x, to, c):
 def finish(x, c, form):
     """The bits of a result x, or None where they are open."""
     sign, to, second, saturates = form
+    if not -WIDE <= x < WIDE and saturates:
+        return None
     if saturates:
         x = clamp(x, PARTS[to][1], sign)
     elif second in (".min", ".max") and x != clamp(x, 32, sign):
@@ -73,13 +85,17 @@ def forms():
 
 
 def row(text, form, selectors, values, x):
-    sign, to, second, _saturates = form
+    """None or one, and whether GPUs agree."""
+    sign, to, second, saturates = form
     has_third = to or second
     expected = finish(x, values[2], form)
     if expected is None:
         return []
     text += f" {{d}}{to}, {{a}}{selectors[0]}, {{b}}{selectors[1]}" + (", {c};" if has_third else ";")
-    return [(text, "r", "rrr", values, expected)]
+    agree = to != ".h1" and not (to and saturates and (x < 0 or text.startswith("vsh") and x != clamp(x, PARTS[to][1], sign)))
+    if text.startswith("vset.s32") and second in (".min", ".max"):
+        agree = values[2] < 1 << 31
+    return [((text, "r", "rrr", values, expected), agree)]
 
 
 def arithmetic(pick):
@@ -120,10 +136,15 @@ def products(pick):
         for adds_one, minus in [("", minus) for minus in MINUS] + [(".po", MINUS[0])]:
             selectors, values = pick.next()
             names = [f"{minus[i]}{{{'abc'[i]}}}{(selectors + ('',))[i]}" for i in range(3)]
-            yield (".".join(("vmad",) + types) + f"{adds_one}{saturates}{scale} {{d}}, " + ", ".join(names) + ";", "r", "rrr", values,
-                   mad(values, selectors, types, minus, adds_one, int(scale[4:] or 0), saturates))
+            text = ".".join(("vmad",) + types) + f"{adds_one}{saturates}{scale} {{d}}, " + ", ".join(names) + ";"
+            expected = mad(values, selectors, types, minus, adds_one, int(scale[4:] or 0), saturates)
+            whole = [value for value, selector, sign in zip(values, selectors + ("",), types[1:] + ("u32",)) if not selector and sign == "u32"]
+            agree = not (saturates or scale) or max(whole) < 1 << 31
+            yield (text, "r", "rrr", values, expected), agree
 
 
 def rows():
+    """Those of which GPUs give the same bits, and the others."""
     pick = Picker()
-    return [*arithmetic(pick), *comparisons(pick), *products(pick)]
+    found = [*arithmetic(pick), *comparisons(pick), *products(pick)]
+    return [one for one, agree in found if agree], [one for one, agree in found if not agree]

@@ -7,6 +7,8 @@ bits; p: a predicate. An instruction with braces is written out; otherwise its o
 
 import struct
 
+from . import ptx_video
+
 
 def f32(x):
     return struct.unpack("<I", struct.pack("<f", x))[0]
@@ -182,6 +184,8 @@ FLOAT = [
     ("div.full.f32", "r", "rr", (f32(6), TWO), f32(3)),
     ("add.f64", "d", "dd", (f64(1), f64(2)), f64(3)),
     ("add.rp.f64", "d", "dd", (f64(1), f64(2 ** -53)), f64(1) + 1),
+    ("add.rm.f64", "d", "dd", (f64(1), f64(-2 ** -54)), f64(1) - 1),
+    ("add.rm.f64", "d", "dd", (f64(1), f64(2 ** -53)), f64(1)),
     ("mul.rn.f64", "d", "dd", (f64(3), f64(.5)), f64(1.5)),
     ("fma.rn.f64", "d", "ddd", (f64(1 + 2 ** -52), f64(1 + 2 ** -52), f64(-1)), f64(2 ** -51 + 2 ** -104)),
     ("div.rn.f64", "d", "dd", (f64(1), f64(3)), f64(1 / 3)),
@@ -234,6 +238,14 @@ COMPARE = [
     ("xor.pred", "p", "pp", (1, 1), 0),
     ("{{ .reg .pred s; mov.pred s, -1; xor.pred {d}, {a}, s; }}", "p", "p", (1,), 0),
     ("{{ .reg .pred s; mov.pred s, 2; and.pred {d}, {a}, s; }}", "p", "p", (1,), 1),
+    # %in is a global address.
+    ("isspacep.global {d}, %in;", "p", "", (), 1),
+    ("isspacep.shared {d}, %in;", "p", "", (), 0),
+    ("isspacep.local {d}, %in;", "p", "", (), 0),
+    ("isspacep.const {d}, %in;", "p", "", (), 0),
+    ("{{ .shared .b32 s; .reg .b64 a; mov.u64 a, s; cvta.shared.u64 a, a; isspacep.shared {d}, a; }}", "p", "", (), 1),
+    ("{{ .shared .b32 s; .reg .b64 a; mov.u64 a, s; cvta.shared.u64 a, a; isspacep.global {d}, a; }}", "p", "", (), 0),
+    ("{{ .local .b32 l; .reg .b64 a; mov.u64 a, l; cvta.local.u64 a, a; isspacep.local {d}, a; }}", "p", "", (), 1),
     ("{{ mov.b32 {d}, 3; @{b} mov.b32 {d}, {a}; @!{b} add.u32 {d}, {d}, 1; }}", "r", "rp", (9, 1), 9),
     ("{{ mov.b32 {d}, 3; @{b} mov.b32 {d}, {a}; @!{b} add.u32 {d}, {d}, 1; }}", "r", "rp", (9, 0), 4),
 ]
@@ -299,6 +311,12 @@ CONVERT_80 = [
     ("fma.rn.relu.f16", "h", "hhh", (f16(2), f16(3), f16(1)), f16(7)),
     ("fma.rn.relu.bf16", "h", "hhh", (0xc000, 0x4040, 0x3f80), 0),
     ("ex2.approx.f16", "h", "h", (f16(3),), f16(8)),
+    ("tanh.approx.f32", "r", "r", (0,), 0),
+    ("tanh.approx.f32", "r", "r", (MINUS,), MINUS),
+    ("tanh.approx.f32", "r", "r", (INF,), ONE),
+    ("tanh.approx.f32", "r", "r", (INF | MINUS,), f32(-1)),
+    ("tanh.approx.f16", "h", "h", (0x7c00,), f16(1)),
+    ("tanh.approx.f16x2", "r", "r", (0xfc000000,), f16(-1) << 16),
 ]
 INTEGER_76 = [
     ("szext.clamp.s32", "r", "rr", (0x80, 8), 0xffffff80),
@@ -349,6 +367,12 @@ VIDEO = [
     ("vabsdiff4.u32.u32.u32", "r", "rrr", (0x05010a00, 0x0102050a, 9), 0x0401050a),
     ("vabsdiff4.u32.u32.u32.add", "r", "rrr", (0x05010a00, 0x0102050a, 1), 21),
     ("vavrg4.u32.u32.u32", "r", "rrr", (0x01020304, 0x02020505, 9), 0x02020405),
+    # A half is rounded away from zero.
+    ("vavrg4.s32.s32.s32", "r", "rrr", (0x01ff7f80, 0x02fe7f80, 9), 0x02fe7f80),
+    ("vavrg4.s32.s32.s32.add", "r", "rrr", (0x01ff7f80, 0x02fe7f80, 9), 8),
+    ("vavrg2.s32.s32.s32", "r", "rrr", (0x7fff8000, 0x7ffe8001, 9), 0x7fff8000),
+    ("vavrg2.s32.s32.u32", "r", "rrr", (0xffff0003, 0x00000002, 9), 0xffff0003),
+    ("vavrg2.u32.s32.s32.sat", "r", "rrr", (0xfffd0005, 0xfffe0002, 9), 0x00000004),
     ("vmin2.s32.s32.s32", "r", "rrr", (0xffff0005, 0x00010003, 9), 0xffff0003),
     ("vmax2.s32.s32.s32", "r", "rrr", (0xffff0005, 0x00010003, 9), 0x00010005),
     ("vset4.u32.u32.lt", "r", "rrr", (0x01020304, 0x02020205, 9), 0x01000001),
@@ -361,6 +385,7 @@ VIDEO = [
     ("cvt.rp.f16.f32", "h", "r", (f32(1 / 3),), 0x3556),
     ("cvt.rm.f16.f32", "h", "r", (f32(-1 / 3),), 0xb556),
 ]
+VIDEO_PART, VIDEO_PART_APART = ptx_video.rows()
 # Two halves; predicate p is that of the lower one.
 HALVES = [
     ("set.lt.f16x2.f16x2", "r", "rr", (f16(1) << 16 | f16(3), f16(2) << 16 | f16(2)), 0x3c000000),
@@ -371,8 +396,10 @@ HALVES = [
     ("cvt.pack.sat.u16.s32", "r", "rr", (70000, M32), 0xffff0000),
     ("cvt.pack.sat.s8.s32.b32", "r", "rrr", (200, M32 - 199, 0x12345678), 0x56787f80),
 ]
-TABLES = {"video": (VIDEO, 60, 60), "halves": (HALVES, 65, 72), "sm_70": (INTEGER_76, 76, 70), "integer": (INTEGER, 60, 61), "float": (FLOAT, 65, 53), "compare": (COMPARE, 60, 50), "convert": (CONVERT, 60, 53),
+TABLES = {"video": (VIDEO, 60, 60), "video_part": (VIDEO_PART, 60, 60), "halves": (HALVES, 65, 72), "sm_70": (INTEGER_76, 76, 70), "integer": (INTEGER, 60, 61), "float": (FLOAT, 65, 53), "compare": (COMPARE, 60, 50), "convert": (CONVERT, 60, 53),
           "sm_80": (CONVERT_80, 70, 80), "sm_90": (CONVERT_90, 80, 90)}
+# What GPUs do not do as the ISA says.
+TABLES_APART = {"video_part": (VIDEO_PART_APART, 60, 60)}
 
 
 def instruction(row):

@@ -9,6 +9,7 @@ import pytest
 
 from harness import ptx_table
 from harness.client import In, InOut, Job, Out, Refused, Scalar, i32
+from harness.kernels import assert_failed
 from harness.messages import pb
 
 WHOLE = pathlib.Path(ptx_table.__file__).with_name("whole.ptx")
@@ -26,9 +27,7 @@ def out(client, n, dtype=numpy.int32):
 
 # ---- one instruction after the other ----
 
-@pytest.mark.parametrize("name", ptx_table.TABLES)
-def test_instructions_give_the_bits_of_the_isa(client, name):
-    rows, version, target = ptx_table.TABLES[name]
+def check_table(client, name, rows, version, target):
     module = client.load(ptx_table.module(rows, version, target), format=pb.PTX, name=f"{name}.ptx")
     values = numpy.zeros((len(rows), 4), numpy.uint64)
     for i, row in enumerate(rows):
@@ -39,6 +38,17 @@ def test_instructions_give_the_bits_of_the_isa(client, name):
     wrong = [f"{row[0]} {[hex(x) for x in row[3]]}: {int(result):#x}, not {row[4]:#x}"
              for row, result in zip(rows, results.array(numpy.uint64)) if int(result) != row[4]]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ptx_table.TABLES)
+def test_instructions_give_the_bits_of_the_isa(client, name):
+    check_table(client, name, *ptx_table.TABLES[name])
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("name", ptx_table.TABLES_APART)
+def test_instructions_give_the_bits_of_the_isa_where_gpus_do_not(client, name):
+    check_table(client, name, *ptx_table.TABLES_APART[name])
 
 
 # ---- the size of a block ----
@@ -582,6 +592,42 @@ DONE:   add.u32 %r2, %r2, %r3;
     assert list(results.array(numpy.int32)) == [7132] * 32 + [132] * 32
 
 
+# What the first warp of a block and the others do, and what the job's error says.
+APART = [
+    (64, "bar.sync 1;", "bar.sync 2;", ["32 threads wait at barrier 1, to which 32 of 64 have come", "32 threads wait at barrier 2, to which 32 of 64"]),
+    (64, "bar.sync 0;", "bar.sync 1, 64;", ["32 threads wait at __syncthreads(), to which 32 of 64", "32 threads wait at barrier 1, to which 32 of 64"]),
+    (96, "bar.arrive 3, 96; bar.sync 2, 64;", "@%p3 bar.sync 4; bar.sync 3, 96;",
+     ["32 threads wait at barrier 2, to which 32 of 64", "32 threads wait at barrier 3, to which 64 of 96",
+      "32 threads wait at barrier 4, to which 32 of 96"]),
+    (33, "bar.sync 1;", "bar.sync 2;", ["32 threads wait at barrier 1, to which 32 of 33", "1 thread waits at barrier 2, to which 1 of 33"]),
+    (64, "bar.sync 4;", "@%p2 bar.sync 5; @!%p2 bar.warp.sync 0xffffffff;",
+     ["lanes 0xfffffffe wait in __syncwarp() with mask 0xffffffff for lanes 0x00000001, but lane 0 waits at barrier 5"]),
+]
+
+
+@pytest.mark.cpu  # a GPU waits for ever
+@pytest.mark.parametrize("n, first, second, words", APART)
+def test_threads_that_wait_at_different_barriers_are_told_of(client, n, first, second, words):
+    module = client.load(HEAD + f"""
+.visible .entry apart()
+{{
+        .reg .b32 %r<2>;
+        .reg .pred %p<4>;
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 32;
+        setp.eq.u32 %p2, %r1, 32;
+        setp.ge.u32 %p3, %r1, 64;
+        @%p1 bra SECOND;
+        {first}
+        ret;
+SECOND: {second}
+        ret;
+}}
+""", format=pb.PTX)
+    completion = client.run(Job().launch(module, "apart", [], block=n))
+    assert_failed(completion, pb.E_FAULT, "apart: CUDA_ERROR_LAUNCH_FAILED", "block: [0,0,0]", "none of them can go on", *words)
+
+
 def test_what_the_threads_of_a_warp_do_together(client):
     module = client.load(HEAD.replace("6.3", "7.0").replace("sm_60", "sm_80") + """
 .visible .entry warp(.param .u64 out)
@@ -758,6 +804,19 @@ def refusal(client, body, head=HEAD):
     ("add.s32 %r1, %r2, %rd1;", "register %rd1 is .b64, which does not fit .s32"),
     ("bra nowhere;", "there is no label \"nowhere\""),
     ("bar.sync 3, 64, 5;", "it has 3 operands"),
+    ("add.u32 %r1, %r2.b0, %r3;", "it takes neither a part of a register nor"),
+    ("add.u32 %r1.h1, %r2, %r3;", "\"%r1.h1\" is not a register"),
+    ("add.s32 %r1, -%r2, %r3;", "it takes neither a part of a register nor"),
+    ("vadd.s32.s32.s32 %r1, -%r2, %r3;", "it takes neither a part of a register nor"),
+    ("vadd.s32.s32.s32.add %r1.h0, %r2, %r3, %r4;", "it takes a third source for .add, .min or .max, or for a part of the result"),
+    ("vadd.s32.s32.s32 %r1, %r2, %r3, %r4;", "it takes a third source for .add"),
+    ("vshl.s32.s32.s32.clamp %r1, %r2, %r3;", "cannot run vshl.s32.s32.s32.clamp"),
+    ("vset.s32.s32 %r1, %r2, %r3;", "cannot run vset.s32.s32"),
+    ("vset.s32.s32.eq.sat %r1, %r2, %r3;", "it does not know .sat"),
+    ("vmad.s32.s32.s32.po %r1, %r2, %r3, -%r4;", "cannot run vmad.s32.s32.s32.po"),
+    ("vmad.s32.s32.s32 %r1, -%r2, %r3, -%r4;", "cannot run vmad.s32.s32.s32"),
+    ("vmad.s32.s32.s32 %r1, %r2.b4, %r3, %r4;", "it does not have \"%r2.b4\""),
+    ("vadd4.s32.s32.s32 %r1.b0, %r2, %r3, %r4;", "\"%r1.b0\" is not a register"),
     ("mov.b64 %rd1, %rd2+8;", "register %rd2 is neither an address nor a predicate"),
     ("add.s32 %r1, %r2, !%r3;", "register %r3 is neither an address nor a predicate"),
     ("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];",

@@ -76,7 +76,9 @@ typedef enum PtxKind {
 
 typedef struct PtxOperand {
         PtxKind kind;
-        bool negated; /* !p */
+        bool negated;               /* !p */
+        bool minus;                 /* -r */
+        uint8_t part_at, part_bits; /* r.h1: bits 16 to 31; of the whole register 0 */
         uint32_t index;
         uint64_t bits;
         int64_t offset;

@@ -28,6 +28,8 @@ static void print_name(FILE *out, const PtxOperand *operand) {
 void ptx_operand_print(FILE *out, const PtxOperand *operand) {
         if (operand->negated)
                 fputc('!', out);
+        if (operand->minus)
+                fputc('-', out);
         switch (operand->kind) {
                 case PTX_REGISTER:
                 case PTX_VARIABLE:

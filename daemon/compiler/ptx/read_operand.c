@@ -149,10 +149,38 @@ static PtxOperand register_of_range(Reader *reader, const Name *range, PtxToken 
         return operand;
 }
 
+/* "r.b2" and "r.h1", which is no name of its own. Return: whether it is one. */
+static bool take_part(PtxToken *token, uint8_t *ret_at, uint8_t *ret_bits) {
+        const char *end = token->s + token->n;
+
+        if (token->n < 4 || end[-3] != '.' || (end[-2] != 'b' && end[-2] != 'h') || end[-1] < '0' ||
+            end[-1] > (end[-2] == 'b' ? '3' : '1'))
+                return false;
+        *ret_bits = end[-2] == 'b' ? 8 : 16;
+        *ret_at = (uint8_t)((end[-1] - '0') * *ret_bits);
+        token->n -= 3;
+        return true;
+}
+
+/* Of the names that are known. */
+static PtxOperand read_name(Reader *reader, PtxToken token) {
+        const Name *name = names_find(reader->names, token);
+        const Name *range = names_find_range(reader->names, token);
+        PtxOperand operand = {.kind = PTX_SPECIAL, .text = token};
+
+        if (range && reader->in_function && (!name || range->depth > name->depth))
+                return register_of_range(reader, range, token);
+        if (name) {
+                operand.kind = kinds[name->kind];
+                operand.index = name->index;
+        }
+        return operand;
+}
+
 /* A word that stands for nothing yet may be a label, which read_body.c looks up at the end. */
 static PtxOperand read_word(Reader *reader, PtxToken token) {
-        PtxOperand operand = {.kind = PTX_SPECIAL, .text = token};
-        const Name *name, *range;
+        PtxOperand operand = {.kind = PTX_SPECIAL, .text = token}, of_part;
+        uint8_t at, bits;
 
         if (ptx_token_is(token, "_")) {
                 operand.kind = PTX_SINK;
@@ -164,13 +192,15 @@ static PtxOperand read_word(Reader *reader, PtxToken token) {
                 return operand;
         }
 
-        name = names_find(reader->names, token);
-        range = names_find_range(reader->names, token);
-        if (range && reader->in_function && (!name || range->depth > name->depth))
-                operand = register_of_range(reader, range, token);
-        else if (name) {
-                operand.kind = kinds[name->kind];
-                operand.index = name->index;
+        operand = read_name(reader, token);
+        if (operand.kind == PTX_SPECIAL && take_part(&token, &at, &bits)) {
+                of_part = read_name(reader, token);
+                if (of_part.kind == PTX_REGISTER) {
+                        of_part.text = operand.text;
+                        of_part.part_at = at;
+                        of_part.part_bits = bits;
+                        return of_part;
+                }
         }
         operand.offset = read_offset(reader);
         return operand;
@@ -194,6 +224,17 @@ static void read_elements(Reader *reader, PtxOperand *operand, const char *closi
                 operand->elements[operand->n_elements++] = element;
         } while (reader_accept(reader, ","));
         reader_expect(reader, closing);
+}
+
+/* "-r": the reader does not know which instructions take it. */
+static PtxOperand read_minus(Reader *reader, PtxToken token) {
+        PtxOperand operand = read_word(reader, token);
+
+        operand.minus = true;
+        if (!reader->r && operand.kind != PTX_REGISTER)
+                reader_fail(reader, "\"-%.*s\" is not expected here", (int)MIN(token.n, 80),
+                            token.s);
+        return operand;
 }
 
 /* "!4" is a number: 0. */
@@ -226,6 +267,8 @@ static PtxOperand read_single(Reader *reader, unsigned depth) {
                 read_elements(reader, &operand, ")", depth);
         } else if (ptx_token_is_name(token)) {
                 operand = read_word(reader, token);
+        } else if (ptx_token_is(token, "-") && ptx_token_is_name(reader_peek(reader))) {
+                operand = read_minus(reader, reader_next(reader));
         } else {
                 operand = read_number(reader, token);
         }

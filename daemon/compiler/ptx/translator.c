@@ -132,7 +132,7 @@ const PtxOperand *translator_operand(Translator *t, size_t i) {
 }
 
 const PtxRegister *translator_register(Translator *t, const PtxOperand *operand) {
-        if (operand->kind == PTX_REGISTER)
+        if (operand->kind == PTX_REGISTER && !operand->part_bits && !operand->minus)
                 return &t->function->registers[operand->index];
         translator_refuse(t, "\"%.*s\" is not a register", (int)MIN(operand->text.n, 80),
                           operand->text.s);
@@ -264,6 +264,8 @@ static void print_register(Translator *t, const PtxOperand *operand, PtxType typ
                 translator_refuse(t, "register %.*s is .%s, which does not fit .%s",
                                   (int)MIN(reg->name.n, 80), reg->name.s, ptx_type_name(reg->type),
                                   ptx_type_name(type));
+        if (operand->part_bits || operand->minus)
+                translator_refuse(t, "it takes neither a part of a register nor \"-\"");
         if (operand->offset || (operand->negated && type != PTX_PRED))
                 translator_refuse(t, "register %.*s is neither an address nor a predicate",
                                   (int)MIN(reg->name.n, 80), reg->name.s);

@@ -110,6 +110,7 @@ class Machine : public Engine {
 
         void barrier_complete();
         bool named_complete(uint32_t id);
+        [[noreturn]] void barriers_stuck();
         void group_check(uint32_t mask, uint32_t lane);
         uint32_t group_join(uint32_t warp, GpuqCpuWarp operation, uint32_t mask, uint32_t lane);
         void group_call(const Group &group, const Thread *warp);

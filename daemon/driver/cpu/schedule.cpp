@@ -5,6 +5,9 @@
  * Everything here runs on a fiber, called by a kernel through the runtime, with
  * in_kernel off: a fault here is our own.
  */
+#include <algorithm>
+#include <cstdio>
+
 #include "driver/cpu/engine_machine.h"
 #include "driver/cpu/gang.h"
 
@@ -176,6 +179,44 @@ uint32_t Machine::barrier_named(uint32_t id, uint32_t n, uint32_t predicate, boo
         self->source = id;
         wait(NAMED);
         return (uint32_t)threads[place->linear].result;
+}
+
+/* How many threads wait at a barrier and have come. Return: what of @text is used now. */
+static size_t tell_barrier(char *text, size_t size, size_t used, const char *name,
+                           uint32_t n_waiting, uint32_t n_arrived, uint32_t n_wanted) {
+        int n;
+
+        if (n_waiting == 0)
+                return used;
+        n = snprintf(text + used, size - used, "%u thread%s at %s, to which %u of %u have come; ",
+                     n_waiting, n_waiting == 1 ? " waits" : "s wait", name, n_arrived, n_wanted);
+        return std::min(used + (size_t)n, size - 1);
+}
+
+/* No thread can go on, and all that are left wait at barriers, but not at the same one. */
+void Machine::barriers_stuck() {
+        static const char *const names[] = {"__syncthreads()", "a barrier of the cluster",
+                                            "a barrier of the grid"};
+        uint32_t n_waiting[NAMED_BARRIERS] = {};
+        const GpuqCpuIndex &at = place->block;
+        char text[1536] = "", name[32];
+        size_t used = 0;
+
+        for (uint32_t i = 0; i < place->n_threads; i++)
+                if (threads[i].state == NAMED)
+                        n_waiting[threads[i].source]++;
+        used = tell_barrier(text, sizeof(text), used, names[scope], n_arrived, n_arrived, n_alive);
+        for (uint32_t id = 0; id < NAMED_BARRIERS; id++) {
+                const NamedBarrier &barrier = named[id];
+
+                snprintf(name, sizeof(name), "barrier %u", id);
+                used = tell_barrier(text, sizeof(text), used, name, n_waiting[id],
+                                    barrier.n_arrived, barrier.n ? barrier.n : n_alive);
+        }
+        leave_saying(CUDA_ERROR_LAUNCH_FAILED,
+                     "block: [%u,%u,%u]: %snone of them can go on. A barrier is for all threads of "
+                     "a block, or for as many as the kernel says.\n",
+                     at.x, at.y, at.z, text);
 }
 
 /* ---- the end of a thread, and turns ------------------------------------------------ */

@@ -227,8 +227,11 @@ bool Machine::settle_active() {
 void Machine::group_stuck(uint32_t warp, const Group &group) {
         uint32_t missing = group.mask & ~gone[warp] & ~group.arrived, lane = lowest(missing);
         const GpuqCpuIndex &at = place->block;
+        const Thread &waits_for = threads[warp * WARP + lane];
         char where[64] = "at a barrier";
 
+        if (waits_for.state == NAMED)
+                snprintf(where, sizeof(where), "at barrier %u", waits_for.source);
         for (uint32_t rest = meeting[warp]; rest; rest &= rest - 1) {
                 const Group &other = groups[warp * WARP + lowest(rest)];
 
@@ -244,10 +247,10 @@ void Machine::group_stuck(uint32_t warp, const Group &group) {
                      missing, lane, where);
 }
 
-/* A barrier waits for all, so where nobody can go on some group waits too. */
+/* Lanes under a mask come first: those who wait at a barrier may wait for them. */
 void Machine::stuck() {
         for (uint32_t warp = 0; warp * WARP < place->n_threads; warp++)
                 if (meeting[warp])
                         group_stuck(warp, groups[warp * WARP + lowest(meeting[warp])]);
-        leave(CUDA_ERROR_LAUNCH_FAILED);
+        barriers_stuck();
 }

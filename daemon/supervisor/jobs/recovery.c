@@ -9,10 +9,13 @@
 #include "module.h"
 #include "overtaken.h"
 #include "place.h"
+#include "proto/text.h"
 #include "util/list.h"
 #include "util/log.h"
+#include "util/macro.h"
 
-#define RECOVERY_NAMED_MAX 16u /* buffers named in one text */
+#define RECOVERY_NAMED_MAX 16u   /* buffers named in one text */
+#define RECOVERY_LINE_MAX  2000u /* bytes of a line of output in one */
 
 static FaultJob recovery_describe(const Job *job) {
         return (FaultJob){
@@ -30,12 +33,29 @@ static FaultJob recovery_describe(const Job *job) {
 
 /* ---- words ----------------------------------------------------------------- */
 
-static Failure *recovery_guilty(const Job *job, const Failure *failure, bool alone) {
+/* What the driver said of a fault, such as a failed assertion: the last line, below the worker's own. */
+static const char *recovery_last_line(const char *output, size_t *ret_n) {
+        size_t n = output ? strlen(output) : 0;
+        const char *newline;
+
+        while (n > 0 && output[n - 1] == '\n')
+                --n;
+        newline = n > 0 ? memrchr(output, '\n', n) : NULL;
+        *ret_n = newline ? n - (size_t)(newline + 1 - output) : n;
+        return newline ? newline + 1 : output ?: "";
+}
+
+static Failure *recovery_guilty(const Job *job, const Failure *failure, const char *output,
+                                bool alone) {
+        const char *line;
         char names[256];
+        size_t n;
 
         job_kernel_names(job, names, sizeof(names));
-        return failure_new(FAILURE_FAULT, "%s: %s (this job caused the fault: %s)", names,
-                           failure ? failure->text : "the worker process died",
+        line = recovery_last_line(output, &n);
+        return failure_new(FAILURE_FAULT, "%s: %s%s%.*s (this job caused the fault: %s)", names,
+                           failure ? failure->text : "the worker process died", n > 0 ? ": " : "",
+                           (int)MIN(n, text_cut(line, RECOVERY_LINE_MAX)), line,
                            alone ? "it failed again when it ran alone"
                                  : "no other job was in flight");
 }
@@ -109,7 +129,7 @@ static void recovery_punish(Job *job, const Failure *failure, const char *output
                  JOB_ID_PARTS(job->id), (unsigned)job->user->uid,
                  failure ? failure->text : "its worker process died");
         recovery_suspect(job);
-        ending_fail(job, recovery_guilty(job, failure, alone));
+        ending_fail(job, recovery_guilty(job, failure, output, alone));
 }
 
 static void recovery_end_as_told(Job *job) {

@@ -113,6 +113,28 @@ static void operands_are_resolved(void **state) {
         assert_int_equal(k->instructions[5].operands[0].index, 1);
 }
 
+static void a_register_may_have_a_part_and_a_sign(void **state) {
+        _cleanup_(ptx_module_freep) PtxModule *m =
+                read_text(HEAD ".entry k()\n{\n.reg .b32 %r<4>, x.b0;\n"
+                               "vmad.s32.s32.u32 %r1, -%r2.b3, %r3.h1, - %r2;\n"
+                               "add.u32 %r1, x.b0, %r2.b4;\n}\n");
+        const PtxOperand *mad = m->functions[0].instructions[0].operands;
+        const PtxOperand *add = m->functions[0].instructions[1].operands;
+
+        assert_int_equal(mad[0].part_bits, 0);
+        assert_true(mad[1].kind == PTX_REGISTER && mad[1].minus);
+        assert_true(mad[1].part_at == 24 && mad[1].part_bits == 8);
+        assert_true(mad[2].kind == PTX_REGISTER && !mad[2].minus);
+        assert_true(mad[2].part_at == 16 && mad[2].part_bits == 16);
+        assert_true(mad[3].minus && mad[3].part_bits == 0);
+        assert_int_equal(mad[3].index, mad[1].index);
+        /* A name of its own, and no part that there is. */
+        assert_true(add[1].kind == PTX_REGISTER && add[1].part_bits == 0);
+        assert_int_equal(add[2].kind, PTX_SPECIAL);
+        assert_error(HEAD ".entry k()\n{\nadd.u32 %r1, -x, 1;\n}\n",
+                     "line 6: \"-x\" is not expected here");
+}
+
 static void a_number_may_be_negated_in_three_ways(void **state) {
         _cleanup_(ptx_module_freep) PtxModule *m =
                 read_text(HEAD ".global .b8 a[4] = {-1, ~1, !7, !0};\n"
@@ -192,6 +214,7 @@ int main(void) {
                 cmocka_unit_test(a_module_has_functions_and_variables),
                 cmocka_unit_test(a_kernel_may_say_its_block_size),
                 cmocka_unit_test(operands_are_resolved),
+                cmocka_unit_test(a_register_may_have_a_part_and_a_sign),
                 cmocka_unit_test(a_number_may_be_negated_in_three_ways),
                 cmocka_unit_test(an_instruction_knows_its_line_in_the_source),
                 cmocka_unit_test(what_is_wrong_is_told_with_its_line),

@@ -163,9 +163,10 @@ uint32_t Machine::barrier_named(uint32_t id, uint32_t n, uint32_t predicate, boo
 
         if (id >= NAMED_BARRIERS || n % WARP)
                 leave_saying(CUDA_ERROR_LAUNCH_FAILED,
-                             "barrier %u of %u threads: a barrier has a number below %u, and a "
-                             "number of threads that is a multiple of %u.\n",
-                             id, n, NAMED_BARRIERS, WARP);
+                             "block: [%u,%u,%u]: barrier %u of %u threads: a barrier has a number "
+                             "below %u, and a number of threads that is a multiple of %u.\n",
+                             place->block.x, place->block.y, place->block.z, id, n, NAMED_BARRIERS,
+                             WARP);
 
         first_wait();
         self = &threads[place->linear];

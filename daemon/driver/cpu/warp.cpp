@@ -101,8 +101,9 @@ void Machine::group_call(const Group &group, const Thread *warp) {
         for (uint32_t rest = group.arrived; rest; rest &= rest - 1)
                 if (calls[lowest(rest)]->call != calls[lowest(group.arrived)]->call)
                         leave_saying(CUDA_ERROR_LAUNCH_FAILED,
-                                     "the lanes of a warp are at different instructions for "
-                                     "matrices; all must be at the same.\n");
+                                     "block: [%u,%u,%u]: the lanes of a warp are at different "
+                                     "instructions for matrices; all must be at the same.\n",
+                                     place->block.x, place->block.y, place->block.z);
         calls[lowest(group.arrived)]->call(calls);
 }
 

@@ -16,6 +16,7 @@
 
 #define RECOVERY_NAMED_MAX 16u   /* buffers named in one text */
 #define RECOVERY_LINE_MAX  2000u /* bytes of a line of output in one */
+#define RECOVERY_BLOCK     "block: ["
 
 static FaultJob recovery_describe(const Job *job) {
         return (FaultJob){
@@ -33,16 +34,14 @@ static FaultJob recovery_describe(const Job *job) {
 
 /* ---- words ----------------------------------------------------------------- */
 
-/* What the driver said of a fault, such as a failed assertion: the last line, below the worker's own. */
-static const char *recovery_last_line(const char *output, size_t *ret_n) {
-        size_t n = output ? strlen(output) : 0;
-        const char *newline;
+/* The first line of a driver about the fault, such as a failed assertion: one that names a block. Or "". */
+static const char *recovery_line(const char *output, size_t *ret_n) {
+        const char *line = output ? strstr(output, RECOVERY_BLOCK) : NULL;
 
-        while (n > 0 && output[n - 1] == '\n')
-                --n;
-        newline = n > 0 ? memrchr(output, '\n', n) : NULL;
-        *ret_n = newline ? n - (size_t)(newline + 1 - output) : n;
-        return newline ? newline + 1 : output ?: "";
+        while (line && line > output && line[-1] != '\n')
+                --line;
+        *ret_n = line ? strcspn(line, "\n") : 0;
+        return line ?: "";
 }
 
 static Failure *recovery_guilty(const Job *job, const Failure *failure, const char *output,
@@ -52,7 +51,7 @@ static Failure *recovery_guilty(const Job *job, const Failure *failure, const ch
         size_t n;
 
         job_kernel_names(job, names, sizeof(names));
-        line = recovery_last_line(output, &n);
+        line = recovery_line(output, &n);
         return failure_new(FAILURE_FAULT, "%s: %s%s%.*s (this job caused the fault: %s)", names,
                            failure ? failure->text : "the worker process died", n > 0 ? ": " : "",
                            (int)MIN(n, text_cut(line, RECOVERY_LINE_MAX)), line,

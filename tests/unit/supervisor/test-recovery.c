@@ -43,8 +43,8 @@ static void the_guilty_job_fails_and_names_its_kernel(void **state) {
         fake_free(fake);
 }
 
-/* Lines of the worker's own may be above it. */
-static void the_error_has_the_last_line_that_the_driver_said(void **state) {
+/* Not what the kernel printed. */
+static void the_error_has_the_line_that_the_driver_said(void **state) {
         Fake *fake = fake_new(1, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
         uint64_t id = fake_submit(client, (FakeJob){});
@@ -57,15 +57,16 @@ static void the_error_has_the_last_line_that_the_driver_said(void **state) {
                           .code = GPUQ__V1__CODE__E_FAULT,
                           .n_items = 1},
                          .text = "CUDA_ERROR_ASSERT: device-side assert triggered",
-                         .more = "gpuq-worker: a line\nk.cu:3: `x < 4` failed.\n\n",
+                         .more = "x is 4\nk.cu:3: block: [0,0,0] `x < 4` failed.\nthe end\n",
                          .items = &in_flight,
                  },
                  -1);
         fake_turn(fake);
         fake_die(fake, worker);
         fake_expect_end(client, id, FAILED, GPUQ__V1__CODE__E_FAULT,
-                        "kernel add: CUDA_ERROR_ASSERT: device-side assert triggered: k.cu:3: `x < "
-                        "4` failed. (this job caused the fault: no other job was in flight)");
+                        "kernel add: CUDA_ERROR_ASSERT: device-side assert triggered: k.cu:3: "
+                        "block: [0,0,0] `x < 4` failed. (this job caused the fault: no other job "
+                        "was in flight)");
         fake_client_close(client);
         fake_free(fake);
 }
@@ -582,7 +583,7 @@ static void quitting_tells_clients_and_stops_workers(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_guilty_job_fails_and_names_its_kernel),
-                cmocka_unit_test(the_error_has_the_last_line_that_the_driver_said),
+                cmocka_unit_test(the_error_has_the_line_that_the_driver_said),
                 cmocka_unit_test(nothing_is_told_or_runs_again_before_the_process_has_ended),
                 cmocka_unit_test(one_that_has_said_its_last_word_and_stays_is_killed),
                 cmocka_unit_test(one_that_cannot_be_ended_is_not_waited_for_for_ever),

@@ -126,11 +126,22 @@ static PtxSpace space_of(const Opcode *opcode, const PtxOperand *address, PtxSpa
         return own == PTX_GLOBAL || own == PTX_SHARED ? own : PTX_REG;
 }
 
+static unsigned kind_effect(CheckKind kind) {
+        static const unsigned effects[] = {
+                [CHECK_LOAD] = CHECK_READS,
+                [CHECK_STORE] = CHECK_WRITES,
+                [CHECK_ATOMIC] = CHECK_READS | CHECK_WRITES,
+        };
+
+        return effects[kind];
+}
+
 /* Return: whether there is something to compare. */
 static bool access_set(const Opcode *opcode, CheckAccess *access, CheckKind kind, PtxSpace space,
                        const PtxOperand *address, unsigned n_bytes) {
         *access = (CheckAccess){
                 .kind = kind,
+                .effect = kind_effect(kind),
                 .space = space_of(opcode, address, space),
                 .address = address,
                 .n_bytes = n_bytes,
@@ -156,6 +167,8 @@ static int read_simple(const Opcode *opcode, CheckKind kind, unsigned n_bytes,
         if (!address || n_bytes == 0)
                 return CHECK_E_UNKNOWN;
         *ret_n = access_set(opcode, accesses, kind, space, address, n_bytes);
+        if (opcode_has(opcode, "exch")) /* kernels store with it */
+                accesses->effect = CHECK_WRITES;
         return 0;
 }
 
@@ -243,6 +256,7 @@ static int read_matrix(const Opcode *opcode, CheckAccess *accesses, size_t *ret_
         if (r || *ret_n == 0)
                 return r;
 
+        accesses->effect &= ~CHECK_READS;
         rows = opcode_has(opcode, "b") ? k : m;
         columns = opcode_has(opcode, "a") ? k : n;
         accesses->matrix = (CheckMatrix){

@@ -126,6 +126,20 @@ def test_arrays_of_host_and_device(gpuq, checked, is_device, whole):
     assert f"of argument 2 (out), which has {N} elements" in text and "that nobody wrote" in text
 
 
+@pytest.mark.parametrize("is_device", [False, True])
+def test_large_arrays(gpuq, checked, is_device):
+    """Their shadow is not memory that a worker keeps for small jobs."""
+    n = 1 << 20
+    for left_out in (0, 1):
+        out = gpuq.device_array(n, np.int32) if is_device else gpuq.empty(n, np.int32)
+        job = gpuq.job(check=True).launch(checked["iota"], (n // 256, 256), gpuq.Out(out, whole=True), n - left_out)
+        job.launch(checked["get4"], ONE, gpuq.Out(out), n - 1, gpuq.Out(ints(gpuq, 1)))
+        if left_out:
+            assert f"that nobody wrote, at element {n - 1} of argument 1 (out)" in fails(gpuq, job.run)
+        else:
+            job.run()
+
+
 def test_what_one_thread_left_out_is_found_by_the_others(gpuq, checked):
     text = fails(gpuq, lambda: checked["without_the_last"].run((1, 64), gpuq.Out(ints(gpuq, 64)), gpuq.Out(ints(gpuq, 64)), check=True))
     assert ("a load of 4 bytes that nobody wrote, at element 63 of argument 1 (out), which has 64 elements, by thread (0,0,0) of "

@@ -80,7 +80,8 @@ const char run_option_help[] =
         "      --maxrregcount N   registers of a thread at most (source and PTX; not on the CPU)\n"
         "      --generate-line-info  keep line numbers, for profilers (not on the CPU)\n"
         "  -G, --device-debug     compile for a debugger (not on the CPU)\n"
-        "      --check            fail at the first access outside of the arguments, and name it\n"
+        "      --check            fail at the first access outside of the arguments, or read of\n"
+        "                         what nobody wrote, and name it\n"
         "      --detach           print the job's id and exit; `gpuq fetch' writes its outputs\n"
         "  -q, --quiet            do not print timings\n";
 

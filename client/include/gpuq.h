@@ -815,6 +815,13 @@ GPUQ_API int gpuq_job_set_timed(gpuq_job *job, bool timed);
  * GPUQ_IN buffer. The text names the kernel, the argument and the index, the thread, and the line of
  * the source. Nothing is read or written there, and no other job is affected.
  *
+ * So does a load of bytes that nobody wrote, in a buffer that is GPUQ_OUT or GPUQ_OUT_WHOLE for the whole
+ * job. Written is what the job's kernels stored there before, atomic operations included, and what its
+ * fills, copies and library operations wrote. The zeros of GPUQ_OUT do not count: a kernel that loads
+ * them takes the buffer as GPUQ_INOUT, or comes behind a fill. The job needs device memory for this, an
+ * eighth of these buffers, and fails with GPUQ_E_MEMORY without it. See docs/kernels.md for what is
+ * not seen.
+ *
  * The job runs a version of its kernels that is several times slower. gpuq_submit() compiles it, from
  * source or PTX, for the first job of a module, and may fail like gpuq_module_load(); so do
  * gpuq_prepare() and gpuq_job_detach(). That version has variables of its own.

@@ -9,6 +9,11 @@
  * compared with the buffers of the job. The compiler makes the image, the worker fills the table and
  * reads the record; both know this page.
  *
+ * A buffer that the job only writes has a shadow, in memory of the job: a bit for each byte, which is
+ * set once the byte was written. Bit I of a word is that of the byte at I beyond a multiple of 32.
+ * Kernels set the bits of what they store or change by atomic operations, the worker those of what other
+ * operations write. A load of bytes whose bits are not all set is reported like an access outside.
+ *
  * The module has a variable CHECK_NAME with one CheckVariable. Before the first launch of a job the
  * worker zeroes the record and writes the ranges, before each launch the number of the launch. The
  * first thread whose access lies in no range fills the record and ends. All threads that access
@@ -31,6 +36,7 @@ typedef enum CheckWhy {
         CHECK_OUTSIDE,
         CHECK_READ_ONLY, /* a store to a range that is only read */
         CHECK_SHARED,    /* outside of the block's shared memory */
+        CHECK_UNWRITTEN, /* a read of bytes that nobody wrote */
 } CheckWhy;
 
 typedef struct CheckRecord {
@@ -51,10 +57,15 @@ typedef struct CheckHead {
         uint64_t _reserved;
 } CheckHead;
 
+/* A range without a shadow: all of it counts as written. */
+#define CHECK_NO_WRITES UINT64_C(0)
+#define CHECK_NO_SHADOW UINT64_C(1)
+
 typedef struct CheckRange {
         uint64_t begin;
         uint64_t n_bytes;
-        uint64_t is_writable;
+        uint64_t
+                shadow; /* the address of the word with the first byte's bit, or one of the above */
 } CheckRange;
 
 typedef struct CheckVariable {

@@ -131,6 +131,7 @@ static bool access_set(const Opcode *opcode, CheckAccess *access, CheckKind kind
                        const PtxOperand *address, unsigned n_bytes) {
         *access = (CheckAccess){
                 .kind = kind,
+                .effect = kind == CHECK_LOAD ? CHECK_READS : CHECK_WRITES,
                 .space = space_of(opcode, address, space),
                 .address = address,
                 .n_bytes = n_bytes,
@@ -243,6 +244,7 @@ static int read_matrix(const Opcode *opcode, CheckAccess *accesses, size_t *ret_
         if (r || *ret_n == 0)
                 return r;
 
+        accesses->effect &= ~CHECK_READS;
         rows = opcode_has(opcode, "b") ? k : m;
         columns = opcode_has(opcode, "a") ? k : n;
         accesses->matrix = (CheckMatrix){

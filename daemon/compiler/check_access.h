@@ -26,9 +26,14 @@ typedef struct CheckMatrix {
         const PtxOperand *stride; /* elements; NULL: lines follow each other */
 } CheckMatrix;
 
+/* What an access does to bytes that may not have been written. */
+#define CHECK_READS  1u /* they must have been */
+#define CHECK_WRITES 2u /* they are from now on; so of an atomic operation: a histogram begins with gpuq's zeros */
+
 typedef struct CheckAccess {
         CheckKind kind;
-        PtxSpace space;            /* PTX_GLOBAL, PTX_SHARED or PTX_GENERIC */
+        unsigned effect; /* CHECK_READS, CHECK_WRITES; 0: between what it loads are other bytes */
+        PtxSpace space;  /* PTX_GLOBAL, PTX_SHARED or PTX_GENERIC */
         const PtxOperand *address; /* within the brackets */
         unsigned n_bytes;
         const PtxOperand *length; /* a register with the bytes, or NULL */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "compiler/check.h"
+#include "compiler/check_access.h"
 
 #define GRID_WORDS_BYTES 64 /* of the memory in which cooperative_groups counts blocks */
 
@@ -19,7 +20,10 @@ _Static_assert(offsetof(CheckRecord, site) == 4 && offsetof(CheckRecord, launch)
                        offsetof(CheckRecord, n_bytes) == 24 && offsetof(CheckRecord, block) == 28 &&
                        offsetof(CheckRecord, thread) == 40 && offsetof(CheckRecord, low) == 52 &&
                        offsetof(CheckRecord, high) == 56 && sizeof(CheckRecord) == 64 &&
-                       sizeof(CheckHead) == 16 && sizeof(CheckRange) == 24,
+                       sizeof(CheckHead) == 16 && sizeof(CheckRange) == 24 &&
+                       (int)CHECK_READ_ONLY == 1 && (int)CHECK_SHARED == 2 &&
+                       (int)CHECK_UNWRITTEN == 3 && CHECK_NO_WRITES == 0 && CHECK_NO_SHADOW == 1 &&
+                       CHECK_READS == 1 && CHECK_WRITES == 2,
                "as the text below has it");
 
 static const char heads[] =
@@ -27,6 +31,8 @@ static const char heads[] =
         ".reg .b32 %gpuq_why, .reg .b32 %gpuq_low, .reg .b32 %gpuq_high);\n"
         ".func gpuq_check_global(.reg .b64 %gpuq_a, .reg .b32 %gpuq_n, .reg .b32 %gpuq_w, "
         ".reg .b32 %gpuq_s);\n"
+        ".func gpuq_check_written(.reg .b64 %gpuq_a, .reg .b32 %gpuq_n, .reg .b32 %gpuq_w, "
+        ".reg .b32 %gpuq_s, .reg .b64 %gpuq_word);\n"
         ".func gpuq_check_shared(.reg .b32 %gpuq_a, .reg .b32 %gpuq_n, .reg .b32 %gpuq_s, "
         ".reg .b32 %gpuq_low, .reg .b32 %gpuq_high);\n"
         ".func gpuq_check_generic(.reg .b64 %gpuq_a, .reg .b32 %gpuq_n, .reg .b32 %gpuq_w, "
@@ -116,7 +122,9 @@ static const char global_begin[] =
                                                "\t@%gpuq_p bra gpuq_check_next;\n"
                                                "\tsetp.gt.u64 %gpuq_p, %gpuq_e, %gpuq_size;\n"
                                                "\t@%gpuq_p bra gpuq_check_next;\n"
-                                               "\tsetp.eq.u32 %gpuq_p, %gpuq_w, 0;\n"
+                                               "\tsetp.gt.u64 %gpuq_p, %gpuq_may, 1;\n"
+                                               "\t@%gpuq_p bra gpuq_check_shadow;\n"
+                                               "\tsetp.lt.u32 %gpuq_p, %gpuq_w, 2;\n"
                                                "\t@%gpuq_p ret;\n"
                                                "\tsetp.ne.u64 %gpuq_p, %gpuq_may, 0;\n"
                                                "\t@%gpuq_p ret;\n"
@@ -132,7 +140,61 @@ static const char grid_words[] = "\tmov.u32 %gpuq_i, %envreg1;\n"
                                  "\tmov.u32 %gpuq_count, %envreg2;\n"
                                  "\tmov.b64 %gpuq_begin, {%gpuq_count, %gpuq_i};\n";
 
+/* Where the range has a shadow: the word with the first byte's bit. */
 static const char global_end[] =
+        "\tcall gpuq_check_end, (%gpuq_a, %gpuq_n, %gpuq_s, %gpuq_why, %gpuq_zero, %gpuq_zero);\n"
+        "\tret;\n"
+        "gpuq_check_shadow:\n"
+        "\tshr.u64 %gpuq_o, %gpuq_a, 5;\n"
+        "\tshr.u64 %gpuq_begin, %gpuq_begin, 5;\n"
+        "\tsub.u64 %gpuq_o, %gpuq_o, %gpuq_begin;\n"
+        "\tshl.b64 %gpuq_o, %gpuq_o, 2;\n"
+        "\tadd.u64 %gpuq_o, %gpuq_o, %gpuq_may;\n"
+        "\tcall gpuq_check_written, (%gpuq_a, %gpuq_n, %gpuq_w, %gpuq_s, %gpuq_o);\n"
+        "\tret;\n}\n";
+
+/*
+ * Word by word: an access of a vector may have bits in two, a matrix in many. Bits that are set need no
+ * atomic operation. As other threads set bits, they are read with ld.volatile, too.
+ */
+static const char written[] =
+        ".func gpuq_check_written(.reg .b64 %gpuq_a, .reg .b32 %gpuq_n, .reg .b32 %gpuq_w, "
+        ".reg .b32 %gpuq_s, .reg .b64 %gpuq_word)\n{\n"
+        "\t.reg .pred %gpuq_p;\n"
+        "\t.reg .b32 %gpuq_at, %gpuq_left, %gpuq_take, %gpuq_mask, %gpuq_bits, %gpuq_why, "
+        "%gpuq_zero;\n"
+        "\t.reg .b64 %gpuq_o;\n"
+        "\tsetp.eq.u32 %gpuq_p, %gpuq_w, 0;\n"
+        "\t@%gpuq_p ret;\n"
+        "\tcvt.u32.u64 %gpuq_at, %gpuq_a;\n"
+        "\tand.b32 %gpuq_at, %gpuq_at, 31;\n"
+        "\tmov.u32 %gpuq_left, %gpuq_n;\n"
+        "\tmov.u64 %gpuq_o, %gpuq_word;\n"
+        "gpuq_check_word:\n"
+        "\tsub.u32 %gpuq_take, 32, %gpuq_at;\n"
+        "\tmin.u32 %gpuq_take, %gpuq_take, %gpuq_left;\n"
+        "\tsub.u32 %gpuq_bits, 32, %gpuq_take;\n"
+        "\tmov.u32 %gpuq_mask, 0xffffffff;\n"
+        "\tshr.u32 %gpuq_mask, %gpuq_mask, %gpuq_bits;\n"
+        "\tshl.b32 %gpuq_mask, %gpuq_mask, %gpuq_at;\n"
+        "\tld.volatile.global.u32 %gpuq_bits, [%gpuq_o];\n"
+        "\tand.b32 %gpuq_bits, %gpuq_bits, %gpuq_mask;\n"
+        "\tsetp.eq.u32 %gpuq_p, %gpuq_bits, %gpuq_mask;\n"
+        "\t@%gpuq_p bra gpuq_check_next_word;\n"
+        "\tand.b32 %gpuq_bits, %gpuq_w, 1;\n"
+        "\tsetp.ne.u32 %gpuq_p, %gpuq_bits, 0;\n"
+        "\t@%gpuq_p bra gpuq_check_unwritten;\n"
+        "\tred.global.or.b32 [%gpuq_o], %gpuq_mask;\n"
+        "gpuq_check_next_word:\n"
+        "\tsub.u32 %gpuq_left, %gpuq_left, %gpuq_take;\n"
+        "\tmov.u32 %gpuq_at, 0;\n"
+        "\tadd.u64 %gpuq_o, %gpuq_o, 4;\n"
+        "\tsetp.ne.u32 %gpuq_p, %gpuq_left, 0;\n"
+        "\t@%gpuq_p bra gpuq_check_word;\n"
+        "\tret;\n"
+        "gpuq_check_unwritten:\n"
+        "\tmov.u32 %gpuq_why, 3;\n"
+        "\tmov.u32 %gpuq_zero, 0;\n"
         "\tcall gpuq_check_end, (%gpuq_a, %gpuq_n, %gpuq_s, %gpuq_why, %gpuq_zero, %gpuq_zero);\n"
         "\tret;\n}\n";
 
@@ -231,6 +293,7 @@ static void print_generic(FILE *out, PtxToken text) {
 void check_functions_define(FILE *out, const PtxModule *module, PtxToken text) {
         fprintf(out, "\n%s", end);
         print_global(out, module, text);
+        fputs(written, out);
         fputs(shared, out);
         print_generic(out, text);
 }

@@ -379,8 +379,8 @@ static void write_call(Rewriter *rewriter, const PtxFunction *function, const Pt
         else
                 write_wide_address(rewriter, function, in, access->address);
         write_length(rewriter, access);
-        fprintf(rewriter->out, "\tmov.u32 %%gpuq_check_w, %d;\n\tmov.u32 %%gpuq_check_s, %zu;\n",
-                access->kind != CHECK_LOAD, site);
+        fprintf(rewriter->out, "\tmov.u32 %%gpuq_check_w, %u;\n\tmov.u32 %%gpuq_check_s, %zu;\n",
+                access->effect, site);
         write_guard(rewriter, in);
         if (access->space == PTX_SHARED)
                 fputs("call gpuq_check_shared, (%gpuq_check_x, %gpuq_check_n, %gpuq_check_s, "

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compiler/check.h"
+#include "worker/shadow.h"
 
 /* A distance that no index explains: the pointer itself is wrong. */
 #define CHECKED_FAR_BYTES (UINT64_C(1) << 36)
@@ -34,6 +35,66 @@ bool checked_is_free(const Job *job) {
         return true;
 }
 
+/* ---- shadows ----------------------------------------------------------------------------- */
+
+/* They are behind all else that is scratch. */
+static CUdeviceptr shadows_address(const Job *job) {
+        return job->program->workspace + job->program->n_workspace;
+}
+
+static CUresult shadows_set(const Context *context, const Job *job, uint64_t begin, uint64_t end,
+                            CUstream stream) {
+        return shadow_set(context->cu, job->checked.table->ranges, job->n_buffers, begin, end,
+                          stream);
+}
+
+/* What other buffers hold is written, also where they overlap one that is only written. */
+static CUresult shadows_begin(const Context *context, const Job *job, CUstream stream) {
+        CUresult result;
+
+        if (job->checked.n_shadow == 0)
+                return CUDA_SUCCESS;
+        result = context->cu->cuMemsetD8Async(shadows_address(job), 0, job->checked.n_shadow,
+                                              stream);
+        for (size_t i = 0; i < job->n_buffers && result == CUDA_SUCCESS; ++i) {
+                const CheckRange *range = &job->checked.table->ranges[i];
+
+                if (range->shadow <= CHECK_NO_SHADOW)
+                        result = shadows_set(context, job, range->begin,
+                                             range->begin + range->n_bytes, stream);
+        }
+        return result;
+}
+
+/* What a step writes that is no launch of a checked kernel; of other kernels that is not known. */
+static CUresult shadows_written(const Context *context, const Job *job, const Step *step,
+                                CUstream stream) {
+        const ProgramPlace *to = NULL;
+        uint64_t n_bytes = 0;
+
+        switch (step->kind) {
+                case STEP_COPY:
+                        to = &step->copy.to;
+                        n_bytes = step->copy.length;
+                        break;
+                case STEP_FILL:
+                        to = &step->fill.to;
+                        n_bytes = (uint64_t)step->fill.n * step->fill.width;
+                        break;
+                case STEP_GEMM:
+                        to = &step->gemm.c;
+                        n_bytes = step->gemm.c_extent;
+                        break;
+                case STEP_FFT:
+                        to = &step->fft.to;
+                        n_bytes = step->fft.fft.to_bytes;
+                        break;
+                default:
+                        return shadows_set(context, job, 0, UINT64_MAX, stream);
+        }
+        return shadows_set(context, job, place_address(to), place_address(to) + n_bytes, stream);
+}
+
 /* ---- before ------------------------------------------------------------------------------ */
 
 static CheckedTable *table_new(const Job *job) {
@@ -56,7 +117,7 @@ static CheckedTable *table_new(const Job *job) {
                 table->ranges[i] = (CheckRange){
                         .begin = job->program->addresses[i],
                         .n_bytes = job->buffers[i].length,
-                        .is_writable = job->buffers[i].direction != STAGING_IN,
+                        .shadow = shadow_of(&job->buffers[i]),
                 };
         return table;
 }
@@ -73,18 +134,20 @@ static CUresult image_begin(const Context *context, const Job *job, CUdeviceptr 
         if (result != CUDA_SUCCESS || job->n_buffers == 0)
                 return result;
         return context->cu->cuMemcpyHtoDAsync(to + offsetof(CheckVariable, ranges),
-                                              job->checked->ranges,
+                                              job->checked.table->ranges,
                                               job->n_buffers * sizeof(CheckRange), stream);
 }
 
 int checked_begin(const Context *context, Job *job, CUstream stream, Failure *failure) {
-        CUresult result = CUDA_SUCCESS;
+        CUresult result;
 
-        job->checked = table_new(job);
-        if (!job->checked)
+        job->checked.table = table_new(job);
+        if (!job->checked.table ||
+            shadow_place(job->checked.table->ranges, job->n_buffers, shadows_address(job)) < 0)
                 return failure_set(failure, GPUQ__V1__CODE__E_MEMORY,
                                    "the worker is out of memory");
 
+        result = shadows_begin(context, job, stream);
         for (size_t i = 0; i < job->program->n_steps && result == CUDA_SUCCESS; ++i) {
                 Checkable *checkable = step_checkable(&job->program->steps[i]);
 
@@ -98,15 +161,17 @@ int checked_begin(const Context *context, Job *job, CUstream stream, Failure *fa
 
 int checked_tell(const Context *context, const Job *job, size_t i, CUstream stream,
                  Failure *failure) {
-        const Checkable *checkable = step_checkable(&job->program->steps[i]);
+        const Step *step = &job->program->steps[i];
+        const Checkable *checkable = step_checkable(step);
 
         if (!checkable)
-                return 0;
-        return checked_check(
-                context,
-                context->cu->cuMemcpyHtoDAsync(checkable->address + offsetof(CheckVariable, head),
-                                               &job->checked->heads[i], sizeof(CheckHead), stream),
-                "preparing a checked launch", failure);
+                return checked_check(context, shadows_written(context, job, step, stream),
+                                     "preparing a checked launch", failure);
+        return checked_check(context,
+                             context->cu->cuMemcpyHtoDAsync(
+                                     checkable->address + offsetof(CheckVariable, head),
+                                     &job->checked.table->heads[i], sizeof(CheckHead), stream),
+                             "preparing a checked launch", failure);
 }
 
 /* ---- the text ------------------------------------------------------------------------------ */
@@ -156,8 +221,8 @@ static uint64_t range_distance(const CheckRange *range, uint64_t address, uint64
 
 static void nearest_offer(Nearest *nearest, const Job *job, const CheckRecord *record,
                           size_t buffer, unsigned argument) {
-        uint64_t distance =
-                range_distance(&job->checked->ranges[buffer], record->address, record->n_bytes);
+        uint64_t distance = range_distance(&job->checked.table->ranges[buffer], record->address,
+                                           record->n_bytes);
 
         if (distance < nearest->distance)
                 *nearest = (Nearest){buffer, argument, distance};
@@ -197,7 +262,7 @@ static void describe_buffer(const Job *job, const Nearest *nearest, char *text, 
 /* "element 10000 of argument 3 (out), which has 10000 elements" */
 static void describe_index(const Job *job, const Nearest *nearest, const CheckRecord *record,
                            char *text, size_t n_text) {
-        const CheckRange *range = &job->checked->ranges[nearest->buffer];
+        const CheckRange *range = &job->checked.table->ranges[nearest->buffer];
         int64_t offset = (int64_t)(record->address - range->begin), n = record->n_bytes;
         bool is_whole = n > 0 && offset % n == 0 && range->n_bytes % (uint64_t)n == 0;
         uint64_t size = is_whole ? range->n_bytes / (uint64_t)n : range->n_bytes;
@@ -233,16 +298,18 @@ static void checked_fail(Job *job, const Checkable *checkable, const CheckRecord
         const Step *step = &job->program->steps[record->launch];
         Site site = site_find(checkable->sites, record->site);
         bool is_read_only = record->why == CHECK_READ_ONLY;
+        bool is_unwritten = record->why == CHECK_UNWRITTEN;
         char where[256], operation[32] = "";
 
         describe_where(job, &step->launch, record, where, sizeof(where));
         if (job->program->n_steps > 1)
                 snprintf(operation, sizeof(operation), "operation %u: ", record->launch + 1);
         failure_set(&job->failure, GPUQ__V1__CODE__E_FAULT,
-                    "%skernel %s: a%s %s of %u byte%s %s%s, by thread (%u,%u,%u) of block "
+                    "%skernel %s: a%s %s of %u byte%s%s %s%s, by thread (%u,%u,%u) of block "
                     "(%u,%u,%u)%s%s (%s)",
                     operation, step->launch.function->name, site.what[0] == 'a' ? "n" : "",
-                    site.what, record->n_bytes, record->n_bytes == 1 ? "" : "s", where,
+                    site.what, record->n_bytes, record->n_bytes == 1 ? "" : "s",
+                    is_unwritten ? " that nobody wrote," : "", where,
                     is_read_only ? " and is only read" : "", record->thread[0], record->thread[1],
                     record->thread[2], record->block[0], record->block[1], record->block[2],
                     strcmp(site.place, "-") == 0 ? "" : ", at ",
@@ -265,7 +332,7 @@ static bool record_is_set(const Job *job, const CheckRecord *record) {
 
 /* The first launch counts: later ones end early. */
 static int checkable_end(const Context *context, Job *job, Checkable *checkable) {
-        CheckRecord *record = &job->checked->record;
+        CheckRecord *record = &job->checked.table->record;
         int r;
 
         checkable->user = NULL;
@@ -281,7 +348,7 @@ static int checkable_end(const Context *context, Job *job, Checkable *checkable)
 int checked_end(const Context *context, Job *job) {
         int r;
 
-        if (!job->checked)
+        if (!job->checked.table)
                 return 0;
         for (size_t i = 0; i < job->program->n_steps; ++i) {
                 Checkable *checkable = step_checkable(&job->program->steps[i]);

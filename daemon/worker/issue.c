@@ -41,9 +41,11 @@ static bool batch_has_scratch(const Batch *batch) {
         return false;
 }
 
-/* Large workspaces come from the pool: what streams keep is for many small jobs. */
+/* Large workspaces come from the pool, with shadows: what streams keep is for many small jobs. */
 static bool batch_has_large_workspace(const Batch *batch) {
-        return TAILQ_FIRST(&batch->jobs)->program->n_workspace > JOB_SMALL_BYTES;
+        const Job *first = TAILQ_FIRST(&batch->jobs);
+
+        return first->program->n_workspace + first->checked.n_shadow > JOB_SMALL_BYTES;
 }
 
 static bool batch_may_be_in_place(const Batch *batch) {

@@ -10,6 +10,7 @@
 #include "compiler/fence.h"
 #include "util/fixed_range.h"
 #include "worker/arenas.h"
+#include "worker/shadow.h"
 #include "worker/twin.h"
 
 /* ---- from the message ------------------------------------------------------------ */
@@ -165,7 +166,7 @@ Job *job_free(Job *job, Blocks *blocks) {
 
         program_unref(job->program);
         free(job->output);
-        free(job->checked);
+        free(job->checked.table);
         failure_clear(&job->failure);
         blocks_give(blocks, job);
         return NULL;
@@ -412,6 +413,8 @@ int job_check(Job *job, Programs *programs) {
         if (r)
                 return r;
 
+        if (is_checked)
+                job->checked.n_shadow = shadow_bytes(job->buffers, job->n_buffers);
         job->n_small = job_count_small(job);
         job->may_be_in_place = job_fits_in_place(job);
         job_find_kind(job);

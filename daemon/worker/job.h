@@ -79,6 +79,12 @@ typedef struct JobFired {
         uint64_t taken_ns;
 } JobFired;
 
+/* Of a checked job (checked.h). */
+typedef struct JobChecked {
+        CheckedTable *table; /* once it was issued */
+        uint64_t n_shadow;   /* bytes of its shadows (shadow.h) */
+} JobChecked;
+
 /* One allocation with all it points to, except the program and texts. */
 struct Job {
         uint64_t id;
@@ -112,10 +118,10 @@ struct Job {
                 n_small; /* bytes to move or to clear before it; at most JOB_SMALL_BYTES, or UINT64_MAX: many */
         bool may_be_in_place; /* its kernel could work on host memory itself */
 
-        CheckedTable *checked; /* of a checked job, once it was issued */
-        uint32_t fence_word;   /* of a fenced job in flight (fence.h): index + 1; 0: none */
-        struct Batch *batch;   /* in flight */
-        CUdeviceptr scratch;   /* where its staged slices are */
+        JobChecked checked;
+        uint32_t fence_word; /* of a fenced job in flight (fence.h): index + 1; 0: none */
+        struct Batch *batch; /* in flight */
+        CUdeviceptr scratch; /* where its staged slices are */
         bool late_told;
         bool never_ran; /* it has ended, and nothing of it was issued */
 
@@ -164,9 +170,9 @@ static inline bool job_is_plain(const Job *job) {
         return !failure_is_set(&job->failure) && !job->output;
 }
 
-/** job_scratch_bytes() - device memory that it needs while it runs: staged slices, then the workspace of libraries. */
+/** job_scratch_bytes() - device memory that it needs while it runs: staged slices, the workspace of libraries, shadows. */
 static inline uint64_t job_scratch_bytes(const Job *job) {
-        return job->staging.n_bytes + job->program->n_workspace;
+        return job->staging.n_bytes + job->program->n_workspace + job->checked.n_shadow;
 }
 
 /** job_arena() - the arena of a buffer, or of a range of its staging. */

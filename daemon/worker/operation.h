@@ -20,6 +20,7 @@ typedef struct ProgramPlace {
 typedef struct ProgramGemm {
         Gemm gemm;
         ProgramPlace a, b, c;
+        uint64_t c_extent; /* bytes, with what lies between its rows */
 } ProgramGemm;
 
 typedef struct ProgramFft {

@@ -477,6 +477,7 @@ static int program_matrices(ProgramBuilder *builder, const Gpuq__V1__Gemm *messa
         r = program_matrix(builder, message, message->b, "gemm: b,", &step->gemm.b, &step->b);
         if (r)
                 return r;
+        step->c_extent = gemm_extent(message, message->c);
         return program_matrix(builder, message, message->c, "gemm: c,", &step->gemm.c, &step->c);
 }
 

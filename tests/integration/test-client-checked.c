@@ -51,6 +51,27 @@ static void run_checked(gpuq_client *q, gpuq_module *m, gpuq_buffer *x, gpuq_buf
         gpuq_job_free(job);
 }
 
+/* As "out", x has what the job itself wrote. */
+static void read_unwritten(gpuq_client *q, gpuq_module *m, gpuq_buffer *x, gpuq_buffer *y) {
+        gpuq_arg args[] = {gpuq_out(x), gpuq_out(y), gpuq_i32(N), gpuq_i32(0)};
+        gpuq_config config = {.grid = {N / 100}, .block = {100}};
+        gpuq_job *job = NULL;
+
+        for (int is_written = 0; is_written < 2; is_written++) {
+                DO(gpuq_job_new(q, &job));
+                if (is_written)
+                        DO(gpuq_job_fill(job, x, 0, N * sizeof(double), 0, 4));
+                DO(gpuq_job_launch(job, m, "shift", &config, args, 4));
+                DO(gpuq_job_set_checked(job, true));
+                DO(gpuq_submit(job));
+                if (is_written)
+                        DO(gpuq_wait(job, -1));
+                else
+                        check_fails(job, "kernel shift: a load of 8 bytes that nobody wrote, at ");
+                gpuq_job_free(job);
+        }
+}
+
 static void fire_checked(gpuq_client *q, gpuq_module *m, gpuq_buffer *x, gpuq_buffer *y) {
         gpuq_set by = {0, 3, gpuq_i32(-N)};
         gpuq_fire_args args = {.sets = &by, .n_sets = 1};
@@ -80,6 +101,9 @@ void scenario_checked(void) {
 
         run_checked(q, m, x, y);
         fire_checked(q, m, x, y);
+        read_unwritten(q, m, x, y);
+        gpuq_buffer_free(x);
+        x = filled(q, 1); /* it was filled */
         job = scale_job(q, builtin, 2.5, x, y);
         DO(gpuq_job_set_checked(job, true));
         gpuq_module_free(builtin); /* the job keeps it until it is replaced */

@@ -387,6 +387,17 @@ def test_a_checked_run_names_the_argument_and_the_line(gpuqd, source, save, tmp_
     assert y.read_bytes() == before
 
 
+def test_a_checked_run_names_what_it_reads_and_nobody_wrote(gpuqd, tmp_path):
+    source = tmp_path / "sum.cu"
+    source.write_text('extern "C" __global__ void sum(int *y) { y[threadIdx.x] += 1; }')
+    y = tmp_path / "y.npy"
+    ended = gpuqd.run("run", "--check", "--block", "8", f"{source}:sum", f"out:{y}:int32:8")
+    assert_ends(ended, JOB_FAILED, "gpuq: run: sum: kernel sum: a load of 4 bytes that nobody wrote, at element ")
+    numpy.save(y, numpy.arange(8, dtype=numpy.int32))
+    run_ok(gpuqd, "--check", "--block", "8", f"{source}:sum", f"inout:{y}")
+    assert list(numpy.load(y)) == list(range(1, 9))
+
+
 def test_a_null_pointer(gpuqd, tmp_path):
     source = tmp_path / "null.cu"
     source.write_text('extern "C" __global__ void is_null(const int *x, int *y) { y[0] = x == nullptr; }')

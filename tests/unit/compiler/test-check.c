@@ -96,7 +96,7 @@ static void each_access_has_a_site_with_its_line(void **state) {
                             "atomic operation\tother.h:9\tred.global.add.u32 [%rd1], 1\n");
         assert_non_null(strstr(checked.text, "add.s64 %gpuq_check_a, %rd1, 4;\n"
                                              "\tmov.u32 %gpuq_check_n, 4;\n"
-                                             "\tmov.u32 %gpuq_check_w, 1;\n"
+                                             "\tmov.u32 %gpuq_check_w, 2;\n"
                                              "\tmov.u32 %gpuq_check_s, 0;\n"
                                              "\tcall gpuq_check_global,"));
         assert_non_null(strstr(checked.text, "\t@!%q1 call gpuq_check_global,"));
@@ -235,6 +235,63 @@ static void memory_of_other_blocks_is_not_compared(void **state) {
         assert_assembles(&checked, "sm_90");
 }
 
+/* ---- what nobody wrote ------------------------------------------------------------------------ */
+
+/* What the calls say about their accesses, in order: 1 reads, 2 writes. */
+static void assert_effects(const Checked *checked, const char *wanted) {
+        static const char word[] = "mov.u32 %gpuq_check_w, ";
+        char effects[32] = "";
+        size_t n = 0;
+
+        for (const char *s = checked->text; (s = strstr(s, word)) && n + 1 < sizeof(effects); n++) {
+                s += strlen(word);
+                if (*s == '%') { /* of the lane */
+                        n--;
+                        continue;
+                }
+                effects[n] = *s;
+        }
+        assert_string_equal(effects, wanted);
+}
+
+static void each_call_says_whether_it_reads_and_writes(void **state) {
+        _cleanup_(checked_finish) Checked checked = rewrite(HEAD_OF(
+                "7.0",
+                "sm_80") ".shared .align 16 .b8 tile[64];\n" ENTRY BEGIN "mov.u32 %r5, tile;\n"
+                         "ld.global.u32 %r3, [%rd1]; st.v2.u32 [%rd1], {%r3, %r3};\n"
+                         "atom.global.add.u32 %r3, [%rd1], 1; red.global.add.u32 [%rd1], 1;\n"
+                         "atom.global.exch.b32 %r3, [%rd1], 1;\n"
+                         "cp.async.ca.shared.global [%r5], [%rd1], 16;\nret;\n}\n");
+
+        assert_effects(&checked, "12222"
+                                 "21");
+        assert_int_equal(count(checked.text, "call gpuq_check_written,"), 1);
+        assert_assembles(&checked, "sm_80");
+}
+
+/* A matrix has other bytes between its lines, which may be anything. */
+static void a_matrix_is_not_read_but_written(void **state) {
+        _cleanup_(checked_finish) Checked checked = rewrite(
+                HEAD_OF("7.0", "sm_80") ENTRY BEGIN
+                ".reg .b32 %m<9>;\n"
+                "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%m1, %m2, %m3, %m4, %m5, %m6, "
+                "%m7, %m8}, [%rd1], %r1;\n"
+                "wmma.store.d.sync.aligned.row.m16n16k16.global.f16 [%rd1], {%m1, %m2, %m3, %m4}, "
+                "%r1;\nret;\n}\n");
+
+        assert_effects(&checked, "02");
+        assert_assembles(&checked, "sm_80");
+}
+
+static void the_oldest_gpu_takes_it(void **state) {
+        _cleanup_(checked_finish) Checked checked = rewrite(
+                HEAD_OF("6.0", "sm_60") ENTRY BEGIN
+                "ld.global.u32 %r3, [%rd1]; st.u32 [%rd1], %r3; red.global.add.u32 [%rd1], 1;\n"
+                "ret;\n}\n");
+
+        assert_assembles(&checked, "sm_75"); /* newer assemblers have no older target */
+}
+
 /* ---- what cannot be checked ------------------------------------------------------------------- */
 
 static void what_cannot_be_checked_is_refused(void **state) {
@@ -275,6 +332,9 @@ int main(void) {
                 cmocka_unit_test(generic_addresses_are_told_apart_when_it_runs),
                 cmocka_unit_test(newer_instructions_are_compared_too),
                 cmocka_unit_test(memory_of_other_blocks_is_not_compared),
+                cmocka_unit_test(each_call_says_whether_it_reads_and_writes),
+                cmocka_unit_test(a_matrix_is_not_read_but_written),
+                cmocka_unit_test(the_oldest_gpu_takes_it),
                 cmocka_unit_test(what_cannot_be_checked_is_refused),
                 cmocka_unit_test(the_built_in_kernels_can_be_checked),
         };

@@ -274,7 +274,9 @@ void module_send_builtin(Supervisor *supervisor, uint64_t id) {
         supervisor_send(supervisor, &add, -1);
 }
 
-void module_send_source(Supervisor *supervisor, uint64_t id, const char *source) {
+/* @words: as TO_WORKER_MODULE_ADD has them; aligned to 8 */
+static void module_send(Supervisor *supervisor, uint64_t id, const char *source, const char *words,
+                        size_t n_words) {
         WorkerMessage add = {{.kind = TO_WORKER_MODULE_ADD, .id = id, .number = strlen(source)},
                              .text = "test.cu"};
         int fd = memfd_create("test-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -285,8 +287,22 @@ void module_send_source(Supervisor *supervisor, uint64_t id, const char *source)
                 fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL),
                 0);
         add.head.detail = GPUQ__V1__FORMAT__SOURCE;
+        add.head.n_items = (uint32_t)n_words;
+        add.items = words;
         supervisor_send(supervisor, &add, fd);
         close(fd);
+}
+
+void module_send_source(Supervisor *supervisor, uint64_t id, const char *source) {
+        module_send(supervisor, id, source, NULL, 0);
+}
+
+const WorkerMessage *module_add_checked(Supervisor *supervisor, uint64_t id, const char *source) {
+        static const _Alignas(8) char words[] = {
+                WORKER_WORD_OPTION, '-', '-', 'c', 'h', 'e', 'c', 'k', '\0'};
+
+        module_send(supervisor, id, source, words, sizeof(words));
+        return supervisor_await(supervisor, FROM_WORKER_MODULE_ADDED);
 }
 
 const WorkerMessage *module_add_source(Supervisor *supervisor, uint64_t id, const char *source) {

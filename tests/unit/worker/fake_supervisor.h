@@ -81,5 +81,7 @@ void module_send_builtin(Supervisor *supervisor, uint64_t id);
 void module_send_source(Supervisor *supervisor, uint64_t id, const char *source);
 /** module_add_source() - and await it. Return: the answer, valid until the next await. */
 const WorkerMessage *module_add_source(Supervisor *supervisor, uint64_t id, const char *source);
+/** module_add_checked() - the same, with the option --check. */
+const WorkerMessage *module_add_checked(Supervisor *supervisor, uint64_t id, const char *source);
 
 #endif

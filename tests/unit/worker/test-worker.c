@@ -517,6 +517,40 @@ static void without_device_memory_a_job_waits_for_others_or_fails_alone(void **s
         supervisor_end(&supervisor);
 }
 
+static void a_checked_job_needs_memory_for_what_it_only_writes(void **state) {
+        enum { BIG = 60 << 20 }; /* and 7.5 MiB of bits, and a gap */
+        Supervisor supervisor;
+        HostArena arena;
+        Work work;
+
+        if (supervisor_on_gpu())
+                return; /* there is too much of it */
+        setenv("GPUQ_CPU_MEMORY", "67108864", 1);
+        supervisor = supervisor_start(false);
+        unsetenv("GPUQ_CPU_MEMORY");
+        arena = host_arena(&supervisor, 1, BIG);
+        assert_int_equal(
+                module_add_checked(&supervisor, 7,
+                                   "extern \"C\" __global__ void put(int *out) { *out = 1; }")
+                        ->head.code,
+                0);
+
+        work_init(&work, 1);
+        work_buffer(&work, 1, 0, BIG, INOUT);
+        work_launch(&work, work_kernel(&work, 7, "put"), 1, 1, "b", 0);
+        work_send(&supervisor, &work);
+        await_done(&supervisor, 1);
+
+        work_init(&work, 2);
+        work_buffer(&work, 1, 0, BIG, OUT);
+        work_launch(&work, work_kernel(&work, 7, "put"), 1, 1, "b", 0);
+        work_send(&supervisor, &work);
+        await_refusal(&supervisor, 2, GPUQ__V1__CODE__E_MEMORY,
+                      "the device has less than 67.6 MiB of free memory for the job's buffers");
+        host_arena_free(&arena);
+        supervisor_end(&supervisor);
+}
+
 /* Those behind it would go for ever, and the memory never be free at once. */
 static void job_without_memory_is_not_overtaken(void **state) {
         enum { BEFORE = 4, ALL = 205, SLOT = 64 << 10, BIG = 80 << 20 };
@@ -1219,6 +1253,7 @@ int main(void) {
                 cmocka_unit_test(job_of_a_thousand_operations_runs),
                 cmocka_unit_test(cooperative_launch_runs_where_it_fits),
                 cmocka_unit_test(without_device_memory_a_job_waits_for_others_or_fails_alone),
+                cmocka_unit_test(a_checked_job_needs_memory_for_what_it_only_writes),
                 cmocka_unit_test(job_without_memory_is_not_overtaken),
                 cmocka_unit_test(buffer_of_4_gib_is_staged_whole),
                 cmocka_unit_test(module_is_loaded_only_when_nothing_runs),

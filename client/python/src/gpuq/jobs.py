@@ -659,8 +659,9 @@ def job(**options) -> Job:
     - `device`: index of the device; None: the daemon chooses
     - `repeatable`: running the job twice is harmless, although it changes device arrays in place
     - `timed`: measure `Result.gpu_time`
-    - `check`: compare each access of the kernels with the job's arrays; the first one outside raises KernelFault. `scan`, `sort` and
-      `random` are kernels, too; of `matmul` and `fft` only the shapes of the arrays are compared, as in every job
+    - `check`: compare each access of the kernels with the job's arrays; the first one outside, or the first load in an Out array of
+      what nobody wrote, raises KernelFault. `scan`, `sort` and `random` are kernels, too; of `matmul` and `fft` only the shapes of
+      the arrays are compared, as in every job
     - `uses`: DeviceArrays that the kernels reach by address: see `Job.use`
     """
     return Job(**options)

@@ -129,10 +129,54 @@ def test_options_that_mean_nothing_to_the_cpu_do_no_harm(gpuq, option):
     assert result(gpuq, gpuq.module(SOURCE, options=[option], headers=HEADERS)) == 40
 
 
+@pytest.mark.parametrize("options", [["-maxrregcount", "32"], ["--maxrregcount", "32"], ["--std", "c++17"], ["-D", "UNUSED=1"],
+                                     ["--define-macro=UNUSED"], ["--fmad=false"], ["-fmad", "false"], ["-ftz=true"],
+                                     ["--prec-div=false", "--prec-sqrt=false"], ["--use_fast_math", "--prec-div=true"]])
+def test_options_are_spelled_as_for_nvcc_and_nvrtc(gpuq, options):
+    assert result(gpuq, gpuq.module(SOURCE, options=options, headers=HEADERS)) == 40
+
+
+def test_a_macro_is_its_own_word(gpuq):
+    source = 'extern "C" __global__ void add(const int *in, int *out) { out[0] = N * in[0]; }'
+    assert result(gpuq, gpuq.module(source, options=["-D", "N=7"])) == 7
+    assert result(gpuq, gpuq.module(source, options=["-D", "N=7", "--undefine-macro", "N", "-DN=9"])) == 9
+
+
+@pytest.mark.parametrize("fast", [[], ["--use_fast_math"]])
+def test_a_product_and_a_sum_round_once_or_twice(gpuq, fast):
+    source = 'extern "C" __global__ void mad(const float *in, float *out) { out[0] = in[0] * in[0] + in[1]; }'
+    x = np.float32(1 + 2**-12)
+    values = np.array([x, -(x * x)], np.float32)
+    for option, wanted in (("--fmad=true", 2.0**-24), ("--fmad=false", 0.0)):
+        out = np.full(1, -1, np.float32)
+        gpuq.module(source, options=[*fast, option])["mad"].run((1, 1), gpuq.In(values), gpuq.Out(out))
+        assert out[0] == wanted, option
+
+
+def test_denormal_numbers_are_flushed_if_asked(gpuq):
+    source = 'extern "C" __global__ void half(const float *in, float *out) { out[0] = in[0] * 0.5f; }'
+    for option, wanted in (("-ftz=true", 0.0), ("-ftz=false", 2.0**-127)):
+        out = np.full(1, -1, np.float32)
+        gpuq.module(source, options=[option])["half"].run((1, 1), gpuq.In(np.array([2.0**-126], np.float32)), gpuq.Out(out))
+        assert out[0] == wanted, option
+
+
+def test_a_folder_that_does_not_exist_is_told(gpuq, folder, tmp_path):
+    module = gpuq.module(SOURCE, options=[f"-I{tmp_path}/ink", f"-I{folder}"])
+    assert result(gpuq, module) == 40
+    assert f"the include folder {tmp_path}/ink does not exist" in module.log
+    with pytest.raises(gpuq.CompileError, match="(?s)sum.h.*the include folder .*/ink does not exist"):
+        gpuq.module(SOURCE, options=[f"-I{tmp_path}/ink"])
+    (tmp_path / "file").write_text("")
+    assert "file is not a folder" in gpuq.module(SOURCE, options=[f"-I{tmp_path}/file", f"-I{folder}"]).log
+
+
 def test_other_options_are_still_refused(gpuq):
     for option in ("-maxrregcount=0", "-maxrregcount=256", "-maxrregcount=x", "-Xptxas", "-include"):
         with pytest.raises(gpuq.InvalidError, match="not allowed"):
             gpuq.module("__global__ void k() {}", options=[option])
+    with pytest.raises(gpuq.InvalidError, match="did you mean -maxrregcount=N"):
+        gpuq.module("__global__ void k() {}", options=["-maxregcount=32"])
 
 
 @pytest.mark.parametrize("name", STANDARD)

@@ -4,6 +4,7 @@
 import io
 import os
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -235,3 +236,41 @@ extern "C" __global__ void add(const int *in, int *out)
 }
 """
     assert result(gpuq, gpuq.module(source)) == 11 + 24 + 30 + 1000
+
+
+def with_thrust(gpuq, source):
+    """A module of source that includes thrust/complex.h, or the test is skipped."""
+    try:
+        return gpuq.module(source)
+    except gpuq.CompileError as error:
+        if re.search(r"""(cannot open source file "|')thrust/complex\.h["']""", str(error)):
+            pytest.skip("NVRTC or the headers of the CUDA Toolkit are missing here")
+        raise
+
+
+@pytest.mark.parametrize("dtype, real", [(np.complex64, "float"), (np.complex128, "double")])
+def test_thrusts_complex_numbers(gpuq, dtype, real):
+    source = r"""
+#include <thrust/complex.h>
+#include <complex>
+#include <math.h>
+using C = thrust::complex<REAL>;
+extern "C" __global__ void turn(const C *in, C *out, std::complex<REAL> *sums)
+{
+        C z = in[threadIdx.x], w = C(REAL(0.5), -2);
+        out[4 * threadIdx.x] = z * w + z / w - conj(z) + REAL(3);
+        out[4 * threadIdx.x + 1] = exp(z) + sqrt(z) + thrust::log(z) + pow(z, w);
+        out[4 * threadIdx.x + 2] = sin(z) + thrust::cosh(z) + atan(z) + thrust::polar(abs(z), arg(z));
+        out[4 * threadIdx.x + 3] = isfinite(z.real()) && norm(z) < INFINITY ? C(z.imag(), norm(z)) : C(NAN, 0);
+        sums[threadIdx.x] = std::complex<REAL>(z.real(), z.imag()) + std::complex<REAL>(1, 1);
+}
+""".replace("REAL", real)
+    module = with_thrust(gpuq, source)
+    assert "warning" not in module.log
+    z = np.array([1 + 2j, -0.5 + 0.25j, 0.75 - 1.5j, 2 + 0j], dtype)
+    out, sums, w = np.zeros((4, 4), dtype), np.zeros(4, dtype), 0.5 - 2j
+    module["turn"].run((1, 4), gpuq.In(z), gpuq.Out(out), gpuq.Out(sums))
+    wanted = np.stack([z * w + z / w - z.conj() + 3, np.exp(z) + np.sqrt(z) + np.log(z) + z**w,
+                       np.sin(z) + np.cosh(z) + np.arctan(z) + z, z.imag + 1j * np.abs(z)**2], axis=1)
+    np.testing.assert_allclose(out, wanted, rtol=1e-5 if real == "float" else 1e-13)
+    np.testing.assert_allclose(sums, z + (1 + 1j), rtol=1e-6)

@@ -3,6 +3,7 @@
 
 import io
 import os
+import pathlib
 import pickle
 import re
 
@@ -178,6 +179,26 @@ def test_other_options_are_still_refused(gpuq):
             gpuq.module("__global__ void k() {}", options=[option])
     with pytest.raises(gpuq.InvalidError, match="did you mean -maxrregcount=N"):
         gpuq.module("__global__ void k() {}", options=["-maxregcount=32"])
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ({"headers": {3: "x"}}, "the name of a header must be str, not int: 3"),
+    ({"headers": {"a.h": b"x"}}, "the text of the header 'a.h' must be str, not bytes"),
+    ({"headers": {"a.h": pathlib.Path("a.h")}}, "pass path.read_text()"),
+    ({"headers": ["a.h"]}, "headers must be a dict of {name: text}, not ['a.h']"),
+    ({"headers": 3}, "headers must be a dict of {name: text}, not 3"),
+    ({"options": [b"-G"]}, "options must be str, not bytes: b'-G'"),
+    ({"options": 3}, "options must be a sequence of str, not int"),
+    ({"names": [3]}, "names must be str, not int: 3"),
+])
+def test_what_is_no_text_is_named(gpuq, arguments, words):
+    with pytest.raises(TypeError) as raised:
+        gpuq.module("__global__ void k() {}", **arguments)
+    assert words in str(raised.value)
+
+
+def test_a_folder_may_be_a_path(gpuq, folder):
+    assert result(gpuq, gpuq.module(SOURCE, options=["-I", folder])) == 40
 
 
 @pytest.mark.parametrize("name", STANDARD)

@@ -275,6 +275,7 @@ void doctor_judge_check(Doctor *doctor, int status, char *text) {
         if (status == 0) {
                 doctor->cache_dir = line_value(text, "\ncache_dir: ");
                 doctor->state_dir = line_value(text, "\nstate_dir: ");
+                doctor->libraries = line_value(text, "\nlibraries: ");
         }
 
         line[strcspn(line, "\n")] = '\0';

@@ -225,48 +225,109 @@ void doctor_check_driver(Doctor *doctor) {
 
 /* ---- NVRTC ----------------------------------------------------------------- */
 
-/* In the order in which gpuqd's compiler tries them. Return: as libcuda_version(). */
+/* In the order in which gpuqd's compiler tries them. */
+static const char *const nvrtc_names[] = {"libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12"};
+
+/* As the loader finds it. Return: as libcuda_version(). */
 static int nvrtc_version(void) {
-        static const char *const names[] = {"libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12"};
         int (*ask)(int *, int *) = NULL;
         int major = 0, minor = 0;
         void *library = NULL;
 
-        for (size_t i = 0; i < ARRAY_SIZE(names) && !library; i++)
-                library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
+        for (size_t i = 0; i < ARRAY_SIZE(nvrtc_names) && !library; i++)
+                library = dlopen(nvrtc_names[i], RTLD_LAZY | RTLD_LOCAL);
         if (library)
                 *(void **)&ask = dlsym(library, "nvrtcVersion");
         return ask && ask(&major, &minor) == 0 ? 1000 * major + 10 * minor : 0;
 }
 
-void doctor_judge_compiler(Doctor *doctor, int nvrtc, int driver) {
-        int major = nvrtc / 1000, minor = nvrtc % 1000 / 10;
+static bool folder_has(const Doctor *doctor, const char *folder, const char *name, int mode) {
+        char path[PATH_MAX];
 
-        if (!nvrtc)
+        snprintf(path, sizeof(path), "%s%s/%s", doctor->root, folder, name);
+        return access(path, mode) == 0;
+}
+
+/* In a folder of the setting libraries. Not opened, as these are for the users of gpuqd's workers. */
+static void nvrtc_find(const Doctor *doctor, DoctorCompilers *compilers) {
+        _cleanup_(freep) char *folders = strdup(doctor->libraries ? doctor->libraries : "");
+        const char *folder;
+
+        for (char *rest = folders; (folder = strsep(&rest, ":"));)
+                for (size_t i = 0; *folder == '/' && i < ARRAY_SIZE(nvrtc_names); i++) {
+                        if (!folder_has(doctor, folder, nvrtc_names[i], R_OK))
+                                continue;
+                        compilers->nvrtc = 1000 * atoi(strrchr(nvrtc_names[i], '.') + 1);
+                        snprintf(compilers->folder, sizeof(compilers->folder), "%s", folder);
+                        return;
+                }
+}
+
+static bool clang_is_there(const Doctor *doctor) {
+        const char *variable = getenv("PATH"), *folder;
+        _cleanup_(freep) char *folders = strdup(variable ? variable : "/usr/bin:/bin");
+        bool found = false;
+
+        for (char *rest = folders; !found && (folder = strsep(&rest, ":"));)
+                found = folder_has(doctor, folder, "clang", X_OK) ||
+                        folder_has(doctor, folder, "clang++", X_OK);
+        return found;
+}
+
+static void compiler_is_missing(Doctor *doctor, const DoctorCompilers *compilers) {
+        bool is_cpu = doctor->status && !doctor_uses_gpu(doctor);
+
+        if (!compilers->has_clang)
                 doctor_found(doctor, DOCTOR_NOTE,
-                             "to run CUDA C++ source on a GPU, install NVRTC (libnvrtc.so.12 or "
-                             "newer); modules in PTX, cubins and fatbins run without it",
-                             "this process finds no NVRTC");
-        else if (driver && nvrtc > driver)
+                             "to run CUDA C++ source, install NVRTC (libnvrtc.so.12 or newer) or "
+                             "clang; on a GPU, modules in PTX, cubins and fatbins run without them",
+                             "this process finds neither NVRTC nor clang");
+        else if (is_cpu)
+                doctor_found(doctor, DOCTOR_OK, NULL,
+                             "clang compiles source; this process finds no NVRTC");
+        else
+                doctor_found(
+                        doctor, DOCTOR_NOTE,
+                        "for all of CUDA C++, install NVRTC (libnvrtc.so.12 or newer), or name "
+                        "its folder in libraries of gpuqd.conf",
+                        "clang compiles source; this process finds no NVRTC");
+}
+
+void doctor_judge_compiler(Doctor *doctor, const DoctorCompilers *compilers) {
+        int major = compilers->nvrtc / 1000, driver = compilers->driver;
+        char version[PATH_MAX + 32];
+
+        if (!compilers->nvrtc) {
+                compiler_is_missing(doctor, compilers);
+                return;
+        }
+        if (*compilers->folder)
+                snprintf(version, sizeof(version), "%d in %s", major, compilers->folder);
+        else
+                snprintf(version, sizeof(version), "%d.%d", major, compilers->nvrtc % 1000 / 10);
+
+        if (driver && compilers->nvrtc > driver)
                 doctor_found(doctor, DOCTOR_NOTE,
                              "if kernels fail to load, install a newer driver or the NVRTC of the "
                              "driver's CUDA version",
-                             "NVRTC is of CUDA %d.%d, newer than the driver's %d.%d", major, minor,
-                             driver / 1000, driver % 1000 / 10);
+                             "NVRTC of CUDA %s compiles source, newer than the driver's %d.%d",
+                             version, driver / 1000, driver % 1000 / 10);
         else
-                doctor_found(doctor, DOCTOR_OK, NULL, "NVRTC of CUDA %d.%d", major, minor);
+                doctor_found(doctor, DOCTOR_OK, NULL, "NVRTC of CUDA %s compiles source", version);
 }
 
 void doctor_check_compiler(Doctor *doctor) {
+        DoctorCompilers compilers = {.has_clang = clang_is_there(doctor)};
         char file[PATH_MAX];
 
         if (doctor->lacks_gpu)
                 return;
-        if (doctor->status && !doctor_uses_gpu(doctor))
-                doctor_found(doctor, DOCTOR_OK, NULL,
-                             "the CPU driver compiles source with clang if there is no NVRTC");
-        else
-                doctor_judge_compiler(doctor, nvrtc_version(), libcuda_version(file));
+        nvrtc_find(doctor, &compilers);
+        if (!compilers.nvrtc)
+                compilers.nvrtc = nvrtc_version();
+        if (!doctor->status || doctor_uses_gpu(doctor))
+                compilers.driver = libcuda_version(file);
+        doctor_judge_compiler(doctor, &compilers);
 }
 
 /* ---- other programs -------------------------------------------------------- */

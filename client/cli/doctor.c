@@ -47,6 +47,7 @@ void doctor_finish(Doctor *doctor) {
         free(doctor->findings);
         free(doctor->cache_dir);
         free(doctor->state_dir);
+        free(doctor->libraries);
 }
 
 /* ---- files ----------------------------------------------------------------- */

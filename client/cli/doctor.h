@@ -46,6 +46,7 @@ typedef struct Doctor {
         uid_t uid;                 /* of that process, or of the socket's owner */
         char *cache_dir;           /* from gpuqd's configuration; NULL: not known */
         char *state_dir;           /* the same; NULL also if it is empty */
+        char *libraries;           /* the same */
         bool lacks_gpu;            /* this machine has none, and gpuqd needs one */
         const char *check;         /* the one that is being made */
         DoctorFinding *findings;

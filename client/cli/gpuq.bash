@@ -60,6 +60,7 @@ _gpuq() {
                 --by) COMPREPLY=($(compgen -W 'user group label slurm-job account' -- "$current")); return ;;
                 --per) COMPREPLY=($(compgen -W 'day week month all' -- "$current")); return ;;
                 -I | --include-path) COMPREPLY=($(compgen -d -- "$current")); return ;;
+                --fmad | --ftz | --prec-div | --prec-sqrt) COMPREPLY=($(compgen -W 'true false' -- "$current")); return ;;
                 --std) COMPREPLY=($(compgen -W 'c++11 c++14 c++17 c++20' -- "$current")); return ;;
                 --grid | --block | --cluster | --shared | --priority | --timeout | --label | --device | --reason | --kernel | -j | --job | -S | --since | -E | --until | -D | --define | -d | --delay | -s | --seconds | -U | --undefine | --maxrregcount | --slurm-job)
                         return ;;
@@ -81,7 +82,7 @@ _gpuq() {
                 metrics) options='--listen --socket --help' ;;
                 drain) options+=' --reason' ;;
                 run) options+=' --grid --block --cluster --shared --cooperative --priority --timeout --label --device'
-                        options+=' --define --undefine --std --use_fast_math --include-path --maxrregcount --generate-line-info --device-debug --check --detach --quiet' ;;
+                        options+=' --define --undefine --std --use_fast_math --fmad --ftz --prec-div --prec-sqrt --include-path --maxrregcount --lineinfo --generate-line-info --device-debug --check --detach --quiet' ;;
         esac
 
         if [[ $current == -* ]]; then

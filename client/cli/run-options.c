@@ -18,10 +18,16 @@ enum {
         RUN_TIMEOUT,
         RUN_LABEL,
         RUN_DEVICE,
+        RUN_DEFINE,
+        RUN_UNDEFINE,
         RUN_STD,
         RUN_FAST_MATH,
         RUN_REGISTERS,
         RUN_LINE_INFO,
+        RUN_FMAD,
+        RUN_FTZ,
+        RUN_PREC_DIV,
+        RUN_PREC_SQRT,
         RUN_DETACH,
         RUN_CHECK,
 };
@@ -38,12 +44,19 @@ const struct option run_option_table[] = {
         {"label", required_argument, NULL, RUN_LABEL},
         {"device", required_argument, NULL, RUN_DEVICE},
         {"define", required_argument, NULL, 'D'},
+        {"define-macro", required_argument, NULL, RUN_DEFINE},
         {"undefine", required_argument, NULL, 'U'},
+        {"undefine-macro", required_argument, NULL, RUN_UNDEFINE},
         {"std", required_argument, NULL, RUN_STD},
         {"use_fast_math", no_argument, NULL, RUN_FAST_MATH},
         {"include-path", required_argument, NULL, 'I'},
         {"maxrregcount", required_argument, NULL, RUN_REGISTERS},
+        {"fmad", required_argument, NULL, RUN_FMAD},
+        {"ftz", required_argument, NULL, RUN_FTZ},
+        {"prec-div", required_argument, NULL, RUN_PREC_DIV},
+        {"prec-sqrt", required_argument, NULL, RUN_PREC_SQRT},
         {"generate-line-info", no_argument, NULL, RUN_LINE_INFO},
+        {"lineinfo", no_argument, NULL, RUN_LINE_INFO},
         {"device-debug", no_argument, NULL, 'G'},
         {"check", no_argument, NULL, RUN_CHECK},
         {"detach", no_argument, NULL, RUN_DETACH},
@@ -76,14 +89,20 @@ const char run_option_help[] =
         "  -U, --undefine NAME    undefine a macro (source only)\n"
         "      --std STANDARD     C++ standard, such as c++17 (source only)\n"
         "      --use_fast_math    use faster, less exact functions (source only)\n"
+        "      --fmad true|false  join a product and a sum into one operation (source only)\n"
+        "      --ftz true|false   take denormal numbers as 0 (source only)\n"
+        "      --prec-div true|false, --prec-sqrt true|false  exact quotients, exact square roots\n"
+        "                         (source only)\n"
         "  -I, --include-path DIR  a folder of headers; that of FILE is the last one\n"
         "      --maxrregcount N   registers of a thread at most (source and PTX; not on the CPU)\n"
-        "      --generate-line-info  keep line numbers, for profilers (not on the CPU)\n"
+        "      --lineinfo         keep line numbers, for profilers (not on the CPU)\n"
         "  -G, --device-debug     compile for a debugger (not on the CPU)\n"
         "      --check            fail at the first access outside of the arguments, or read of\n"
         "                         what nobody wrote, and name it\n"
         "      --detach           print the job's id and exit; `gpuq fetch' writes its outputs\n"
-        "  -q, --quiet            do not print timings\n";
+        "  -q, --quiet            do not print timings\n"
+        "nvcc's spellings work, too: --define-macro NAME[=VALUE], --undefine-macro NAME,\n"
+        "-maxrregcount=32 with one dash, --generate-line-info for --lineinfo.\n";
 
 static int option_dims(Cli *cli, const char *name, unsigned dims[3]) {
         if (number_dims(optarg, dims) < 0)
@@ -139,6 +158,15 @@ static int option_compiler(Cli *cli, RunOptions *options, const char *flag, cons
         return 0;
 }
 
+static int option_switch(Cli *cli, RunOptions *options, const char *name) {
+        char flag[16];
+
+        if (strcmp(optarg, "true") != 0 && strcmp(optarg, "false") != 0)
+                return cli_option(cli, name, "true or false");
+        snprintf(flag, sizeof(flag), "%s=", name);
+        return option_compiler(cli, options, flag, optarg);
+}
+
 static int option_read(Cli *cli, RunOptions *options, int option) {
         switch (option) {
                 case RUN_GRID:
@@ -161,8 +189,10 @@ static int option_read(Cli *cli, RunOptions *options, int option) {
                 case RUN_DEVICE:
                         return cli_device(cli, &options->device);
                 case 'D':
+                case RUN_DEFINE:
                         return option_compiler(cli, options, "-D", optarg);
                 case 'U':
+                case RUN_UNDEFINE:
                         return option_compiler(cli, options, "-U", optarg);
                 case RUN_STD:
                         return option_compiler(cli, options, "-std=", optarg);
@@ -174,6 +204,14 @@ static int option_read(Cli *cli, RunOptions *options, int option) {
                         return option_compiler(cli, options, "-maxrregcount=", optarg);
                 case RUN_LINE_INFO:
                         return option_compiler(cli, options, "-lineinfo", "");
+                case RUN_FMAD:
+                        return option_switch(cli, options, "--fmad");
+                case RUN_FTZ:
+                        return option_switch(cli, options, "--ftz");
+                case RUN_PREC_DIV:
+                        return option_switch(cli, options, "--prec-div");
+                case RUN_PREC_SQRT:
+                        return option_switch(cli, options, "--prec-sqrt");
                 case 'G':
                         return option_compiler(cli, options, "-G", "");
                 case RUN_CHECK:

@@ -493,5 +493,6 @@ const Verb verb_run = {
         .help = run_option_help,
         .shorts = run_option_shorts,
         .options = run_option_table,
+        .long_with_one_dash = true,
         .run = run_run,
 };

@@ -107,7 +107,8 @@ int cli_connect(Cli *cli) {
 }
 
 static void option_unknown(Cli *cli, const char *word, int length) {
-        _cleanup_(freep) char *name = strndup(word + 2, (size_t)length - 2);
+        int n_dashes = (int)strspn(word, "-");
+        _cleanup_(freep) char *name = strndup(word + n_dashes, (size_t)(length - n_dashes));
         Near near = near_to(name ? name : "");
 
         for (const struct option *option = cli->verb->options; option->name; option++)
@@ -119,21 +120,29 @@ static void option_unknown(Cli *cli, const char *word, int length) {
                 cli_usage(cli, "unknown option `%.*s'", length, word);
 }
 
-/* getopt_long() reports only optopt: a long option's value, a short option's letter, or 0. */
+static bool word_is_long(const Cli *cli, const char *word) {
+        return strncmp(word, "--", 2) == 0 ||
+               (cli->verb->long_with_one_dash && word[0] == '-' && word[1] && word[2]);
+}
+
+/*
+ * getopt_long() reports only optopt: a long option's value, a short option's letter, or 0. After a
+ * wrong letter that others follow, @word is not the one that has it.
+ */
 static void option_wrong(Cli *cli, int kind, const char *word) {
-        bool is_long = strncmp(word, "--", 2) == 0;
+        bool is_letter = optopt > 0 && optopt < VERB_HELP && !option_is_long(cli->verb, optopt);
         int length = (int)strcspn(word, "=");
 
-        if (kind == ':' && is_long)
+        if (kind == '?' && is_letter)
+                cli_usage(cli, "unknown option `-%c'", optopt);
+        else if (kind == ':' && word_is_long(cli, word))
                 cli_usage(cli, "option `%s' needs a value", word);
         else if (kind == ':')
                 cli_usage(cli, "option `-%c' needs a value", optopt);
-        else if (is_long && optopt && option_is_long(cli->verb, optopt))
+        else if (optopt)
                 cli_usage(cli, "option `%.*s' takes no value", length, word);
-        else if (is_long)
-                option_unknown(cli, word, length);
         else
-                cli_usage(cli, "unknown option `-%c'", optopt);
+                option_unknown(cli, word, length);
 }
 
 static int verb_stop(Cli *cli, ExitCode code) {
@@ -148,7 +157,9 @@ int verb_next(Cli *cli, int argc, char **argv, int *ret_option) {
         opterr = 0;
         strncat(shorts, cli->verb->shorts, sizeof(shorts) - 2);
         for (;;) {
-                option = getopt_long(argc, argv, shorts, cli->verb->options, NULL);
+                option = cli->verb->long_with_one_dash
+                                 ? getopt_long_only(argc, argv, shorts, cli->verb->options, NULL)
+                                 : getopt_long(argc, argv, shorts, cli->verb->options, NULL);
                 switch (option) {
                         case -1:
                                 return 0;

@@ -27,6 +27,7 @@ typedef struct Verb {
         const char *help;                            /* its own options, and further explanations */
         const char *shorts;                          /* short options, for getopt_long() */
         const struct option *options;                /* ends with VERB_OPTIONS */
+        bool long_with_one_dash;                     /* also -name, as nvcc takes its options */
         int (*run)(Cli *cli, int argc, char **argv); /* Return: an exit code */
 } Verb;
 

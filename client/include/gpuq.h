@@ -316,11 +316,12 @@ typedef struct gpuq_code {
  * @image:   copied
  * @n_image: bytes
  * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math, --check (see
- *           gpuq_job_set_checked()), -IFOLDER,
- *           -maxrregcount=N, -lineinfo, -G; NULL-terminated; may be NULL. This process reads what the
- *           source includes from a FOLDER, directly or indirectly; the daemon reads no file of a
- *           client. A folder of the CUDA Toolkit is left out: the daemon's compilers have its
- *           headers. The CPU driver ignores the last three.
+ *           gpuq_job_set_checked()), -IFOLDER, --fmad=true|false, --ftz, --prec-div and --prec-sqrt
+ *           likewise, -maxrregcount=N, -lineinfo, -G; in any spelling of nvcc or NVRTC, also as two
+ *           words; NULL-terminated; may be NULL. This process reads what the source includes from a
+ *           FOLDER, directly or indirectly; the daemon reads no file of a client. A folder of the
+ *           CUDA Toolkit is left out: the daemon's compilers have its headers. One that does not
+ *           exist is told in the log. The CPU driver ignores the last three.
  * @name:    for messages, such as the name of the file
  *
  * Waits until the module is loaded.

@@ -108,6 +108,17 @@ static int add_cpu_compiler(Hash hash, const Request *request) {
         return add_program(hash, compilers);
 }
 
+/* Each by its own time, which changes when a library is installed there. */
+static int add_library_folders(Hash hash, const char *folders) {
+        _cleanup_(freep) char *copy = strdup(folders ? folders : "");
+
+        if (!copy)
+                return -ENOMEM;
+        for (char *rest = copy; rest;)
+                add_file(hash, strsep(&rest, ":"));
+        return 0;
+}
+
 /* What makes PTX of source, or links it. */
 static int add_ptx_compiler(Hash hash, const Request *request) {
         static const char *const compilers[] = {"clang++", "clang", NULL};
@@ -124,6 +135,9 @@ static int add_ptx_compiler(Hash hash, const Request *request) {
 
         for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
                 add_file(hash, libraries[i]);
+        r = add_library_folders(hash, request->libraries);
+        if (r < 0)
+                return r;
         add_file(hash, opencl_library() ? opencl_library() : "none");
 
         r = add_own_file(hash, request, "gpuq_device.h");

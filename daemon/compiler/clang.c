@@ -56,13 +56,37 @@ static int clang_init(Clang *clang, const Request *request) {
 
 /* As CUDA's: NaN and infinities are still numbers to ask for, and sums stay in their order. */
 static size_t add_fast_math(const char **argv, size_t n) {
-        static const char *const flags[] = {
-                "-ffast-math",         "-fno-finite-math-only",         "-fno-associative-math",
-                "-fsigned-zeros",      "-fgpu-flush-denormals-to-zero", "-mllvm",
-                "-nvptx-prec-divf32=0"};
+        static const char *const flags[] = {"-ffast-math", "-fno-finite-math-only",
+                                            "-fno-associative-math", "-fsigned-zeros"};
 
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 argv[n++] = flags[i];
+        return n;
+}
+
+/* --use_fast_math sets those that are not given. Square roots are always exact. */
+static size_t add_arithmetic(const Request *request, const char **argv, size_t n) {
+        bool is_fast = options_fast_math(request->options, request->n_options);
+        OptionsValue values[] = {
+                [OPTIONS_FMAD] = is_fast ? OPTIONS_TRUE : OPTIONS_NOT_GIVEN,
+                [OPTIONS_FTZ] = is_fast ? OPTIONS_TRUE : OPTIONS_NOT_GIVEN,
+                [OPTIONS_PREC_DIV] = is_fast ? OPTIONS_FALSE : OPTIONS_NOT_GIVEN,
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+                values[i] = options_switch(request->options, request->n_options, i) ?: values[i];
+
+        if (is_fast)
+                n = add_fast_math(argv, n);
+        if (values[OPTIONS_FMAD] == OPTIONS_FALSE)
+                argv[n++] = "-ffp-contract=off";
+        if (values[OPTIONS_FTZ] == OPTIONS_TRUE)
+                argv[n++] = "-fgpu-flush-denormals-to-zero";
+        if (values[OPTIONS_PREC_DIV] != OPTIONS_NOT_GIVEN) {
+                argv[n++] = "-mllvm"; /* takes each of these options once */
+                argv[n++] = values[OPTIONS_PREC_DIV] == OPTIONS_TRUE ? "-nvptx-prec-divf32=2"
+                                                                     : "-nvptx-prec-divf32=0";
+        }
         return n;
 }
 
@@ -118,8 +142,7 @@ static int run(const Clang *clang, const Request *request, bool has_standard, ch
                 argv[n++] = "-include";
                 argv[n++] = "gpuq_standard.h";
         }
-        if (options_fast_math(request->options, request->n_options))
-                n = add_fast_math(argv, n);
+        n = add_arithmetic(request, argv, n);
 
         return process_run(request, argv, ret_output);
 }

@@ -13,7 +13,8 @@
  *     gpuqd-compiler --target sm_90|cpu --format auto|source|opencl|ptx|cubin|fatbin|builtin
  *                    --out FD --libexec DIR [--in FD] [--length BYTES] [--name TEXT]
  *                    [--cache DIR] [--timeout SECONDS] [--cuda-driver] [--device INDEX]
- *                    [--headers BYTES] [--kernel NAME]... [-- OPTION...]
+ *                    [--headers BYTES] [--libraries FOLDER:...] [--kernel NAME]...
+ *                    [-- OPTION...]
  *
  *   --words    a memfd that holds all other words of the command line, each with a zero byte
  *              behind it. Workers use it: every user of the machine can read command lines.
@@ -30,6 +31,8 @@
  *              link PTX where nvJitLink is missing
  *   --headers  bytes behind the image of --in: header files that the source includes, each its
  *              name, a NUL, its text, a NUL (headers.h); needs --length
+ *   --libraries  absolute paths of folders where NVRTC and nvJitLink are looked for first, then as
+ *              the loader finds them and in folders of the CUDA Toolkit
  *   --kernel   a kernel that the client names, such as "ns::f<int>": source is compiled with
  *              this instance, and the result tells the symbol (compiled.h, named.h)
  *   OPTION     the client's, as options.h lists them

@@ -55,10 +55,10 @@ typedef struct NvJitLink {
         int (*log)(Linker, char *);
 } NvJitLink;
 
-static int nvjitlink_open(NvJitLink *ret_link) {
+static int nvjitlink_open(const Request *request, NvJitLink *ret_link) {
         static const char *const names[] = {"libnvJitLink.so.14", "libnvJitLink.so.13",
                                             "libnvJitLink.so.12", NULL};
-        void *library = open_library(NULL, names);
+        void *library = open_library(request->libraries, names);
         NvJitLink link;
         const struct {
                 const char *name;
@@ -358,7 +358,7 @@ int link_image(const Request *request, Result *result, Format format, const void
         NvJitLink link, *nvjitlink;
         int r = 0;
 
-        nvjitlink = nvjitlink_open(&link) ? NULL : &link;
+        nvjitlink = nvjitlink_open(request, &link) ? NULL : &link;
         if (format == FORMAT_FATBIN)
                 return link_fatbin(nvjitlink, request, result, &input);
 

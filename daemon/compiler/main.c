@@ -108,17 +108,21 @@ static int check_format(Request *request, Result *result) {
 
 static int check_options(const Request *request, Result *result) {
         size_t bad = options_find_bad(request->options, request->n_options);
+        const char *nearest;
 
         if (request->n_options > OPTIONS_MAX)
                 return result_fail(result, COMPILED_BAD_OPTION,
                                    "too many compiler options: the limit is %u", OPTIONS_MAX)
                                ?: 1;
-        if (bad < request->n_options)
-                return result_fail(result, COMPILED_BAD_OPTION,
-                                   "compiler option \"%s\" is not allowed; allowed: %s",
-                                   request->options[bad], OPTIONS_ALLOWED)
-                               ?: 1;
-        return 0;
+        if (bad == request->n_options)
+                return 0;
+
+        nearest = options_nearest(request->options[bad]);
+        return result_fail(result, COMPILED_BAD_OPTION,
+                           "compiler option \"%s\" is not allowed%s%s%s; allowed: %s",
+                           request->options[bad], nearest ? "; did you mean " : "",
+                           nearest ? nearest : "", nearest ? "?" : "", OPTIONS_ALLOWED)
+                       ?: 1;
 }
 
 /* The CPU driver runs what the host's compiler made, of source or PTX. */

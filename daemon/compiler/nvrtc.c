@@ -45,10 +45,10 @@ typedef struct Nvrtc {
         const char *(*error)(int);
 } Nvrtc;
 
-static int nvrtc_open(Nvrtc *ret_nvrtc) {
+static int nvrtc_open(const Request *request, Nvrtc *ret_nvrtc) {
         static const char *const names[] = {"libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12",
                                             NULL};
-        void *library = open_library(NULL, names);
+        void *library = open_library(request->libraries, names);
         Nvrtc nvrtc;
         const struct {
                 const char *name;
@@ -99,10 +99,11 @@ static int best_architecture(const Nvrtc *nvrtc, unsigned sm) {
         return best;
 }
 
-/* The toolkit's headers, beside its library. */
+/* The toolkit's headers, beside its library; the last is that of NVIDIA's Python packages. */
 static char *find_include(const Nvrtc *nvrtc) {
         static const char *const relative[] = {"../include", "../../include",
-                                               "../targets/x86_64-linux/include"};
+                                               "../targets/x86_64-linux/include",
+                                               "../../cuda_runtime/include"};
         Dl_info info;
         int n;
 
@@ -192,7 +193,7 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
         if (request->sm && options_debug(request->options, request->n_options))
                 options[n++] = "-G";
         for (size_t i = 0; i < request->n_options && n < OPTIONS_MAX; i++)
-                if (options_is_macro(request->options[i]))
+                if (options_is_macro(request->options[i]) || options_is_switch(request->options[i]))
                         options[n++] = request->options[i];
 
         before = bound_begin(request->memory_mib);
@@ -422,7 +423,7 @@ int nvrtc_compile(const Request *request, Result *result, Ptx *ret_ptx) {
         Nvrtc nvrtc;
         int r, best;
 
-        r = nvrtc_open(&nvrtc);
+        r = nvrtc_open(request, &nvrtc);
         if (r)
                 return r;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/macro.h"
+#include "util/near.h"
 
 #define PATH_BYTES_MAX 1024u
 #define REGISTERS_MAX  255u /* of a thread, on every device */
@@ -118,6 +119,45 @@ bool options_is_opencl(const char *option) {
         return is_one_of(option, known, ARRAY_SIZE(known));
 }
 
+/* With one dash or two. Return: "true" or "false", or NULL: it is not -NAME=true or -NAME=false. */
+static const char *switch_value(const char *option, const char *name) {
+        size_t n_dashes = strspn(option, "-"), n = strlen(name);
+
+        if (n_dashes < 1 || n_dashes > 2)
+                return NULL;
+        option += n_dashes;
+        if (strncmp(option, name, n) != 0 || option[n] != '=')
+                return NULL;
+        option += n + 1;
+        return strcmp(option, "true") == 0 || strcmp(option, "false") == 0 ? option : NULL;
+}
+
+static const char *const switch_names[] = {
+        [OPTIONS_FMAD] = "fmad",
+        [OPTIONS_FTZ] = "ftz",
+        [OPTIONS_PREC_DIV] = "prec-div",
+        [OPTIONS_PREC_SQRT] = "prec-sqrt",
+};
+
+bool options_is_switch(const char *option) {
+        for (size_t i = 0; i < ARRAY_SIZE(switch_names); i++)
+                if (switch_value(option, switch_names[i]))
+                        return true;
+        return false;
+}
+
+OptionsValue options_switch(const char *const *options, size_t n_options, OptionsSwitch which) {
+        OptionsValue last = OPTIONS_NOT_GIVEN;
+
+        for (size_t i = 0; i < n_options; i++) {
+                const char *value = switch_value(options[i], switch_names[which]);
+
+                if (value)
+                        last = *value == 't' ? OPTIONS_TRUE : OPTIONS_FALSE;
+        }
+        return last;
+}
+
 static bool is_check(const char *option) {
         return strcmp(option, "--check") == 0;
 }
@@ -125,7 +165,7 @@ static bool is_check(const char *option) {
 static bool is_allowed(const char *option) {
         return options_is_macro(option) || standard(option) || is_fast_math(option) ||
                is_line_info(option) || is_debug(option) || is_check(option) || registers(option) ||
-               options_is_opencl(option) || options_folder(option);
+               options_is_switch(option) || options_is_opencl(option) || options_folder(option);
 }
 
 size_t options_find_bad(const char *const *options, size_t n_options) {
@@ -136,6 +176,34 @@ size_t options_find_bad(const char *const *options, size_t n_options) {
                         break;
 
         return i;
+}
+
+const char *options_nearest(const char *option) {
+        static const struct {
+                const char *name, *spelling;
+        } known[] = {
+                {"use_fast_math", "--use_fast_math"},
+                {"maxrregcount", "-maxrregcount=N"},
+                {"lineinfo", "-lineinfo"},
+                {"generate-line-info", "--generate-line-info"},
+                {"device-debug", "--device-debug"},
+                {"check", "--check"},
+                {"std", "-std=c++17"},
+                {"fmad", "--fmad=true|false"},
+                {"ftz", "--ftz=true|false"},
+                {"prec-div", "--prec-div=true|false"},
+                {"prec-sqrt", "--prec-sqrt=true|false"},
+        };
+        const char *word = option + strspn(option, "-");
+        _cleanup_(freep) char *name = strndup(word, strcspn(word, "="));
+        Near near = near_to(name ? name : "");
+
+        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+                near_offer(&near, known[i].name);
+        for (size_t i = 0; near.found && i < ARRAY_SIZE(known); i++)
+                if (near.found == known[i].name)
+                        return known[i].spelling;
+        return NULL;
 }
 
 unsigned options_standard(const char *const *options, size_t n_options, unsigned least) {

@@ -69,6 +69,7 @@ enum {
         OPTION_KERNEL,
         OPTION_HEADERS,
         OPTION_FENCE,
+        OPTION_LIBRARIES,
 };
 
 static const struct option options[] = {
@@ -88,6 +89,7 @@ static const struct option options[] = {
         {"kernel", required_argument, NULL, OPTION_KERNEL},
         {"headers", required_argument, NULL, OPTION_HEADERS},
         {"fence", no_argument, NULL, OPTION_FENCE},
+        {"libraries", required_argument, NULL, OPTION_LIBRARIES},
         {},
 };
 
@@ -147,6 +149,9 @@ static int set(Request *request, int option, const char *value) {
                         return 0;
                 case OPTION_CACHE:
                         request->cache = value;
+                        return 0;
+                case OPTION_LIBRARIES:
+                        request->libraries = value;
                         return 0;
                 case OPTION_CUDA_DRIVER:
                         request->cuda_driver = true;

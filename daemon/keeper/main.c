@@ -88,6 +88,8 @@ static int main_check(const Options *options, const Config *config) {
                 printf("configuration: ok\n");
         printf("cache_dir: %s\nstate_dir: %s\n", config->cache_dir,
                config->state_dir ? config->state_dir : "");
+        if (config->libraries)
+                printf("libraries: %s\n", config->libraries);
         main_print_footprint(config);
         return EXIT_SUCCESS;
 }

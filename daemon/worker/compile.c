@@ -313,6 +313,10 @@ static size_t compile_words(const Compile *compile, CompileWords *words, const c
                 COMPILE_WORD("--cache-bytes");
                 COMPILE_WORD(words->cache_bytes);
         }
+        if (settings->libraries) {
+                COMPILE_WORD("--libraries");
+                COMPILE_WORD(settings->libraries);
+        }
         if (strcmp(settings->target, "cpu") != 0) {
                 COMPILE_WORD("--cuda-driver");
                 COMPILE_WORD("--device");

@@ -200,8 +200,12 @@ void library_set_busy(Library *library, bool is_busy) {
                 library->is_busy = is_busy && !library->context->cu->cpu;
 }
 
+const char *library_folders(const char *setting) {
+        return setting && strcmp(setting, "none") != 0 ? setting : NULL;
+}
+
 static bool library_is_off(const Library *library) {
-        return library->folders && strcmp(library->folders, "none") == 0;
+        return library->folders && !library_folders(library->folders);
 }
 
 static void library_open_gemm(Library *library) {

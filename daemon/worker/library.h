@@ -25,6 +25,8 @@ enum {
 
 /** library_new() - of a context, as context->library. @folders: of open_library(), or "none": no library is used. Return: 0 or -ENOMEM. */
 int library_new(Context *context, const char *folders);
+/** library_folders() - the folders of a setting that may be "none" or NULL. Return: NULL: there are none. */
+const char *library_folders(const char *setting);
 /** library_set_builtin() - where gpuq's own kernels are. */
 void library_set_builtin(Library *library, const Image *image);
 

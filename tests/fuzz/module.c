@@ -122,6 +122,8 @@ static void try_options(const uint8_t *data, size_t n_data) {
         (void)options_find_bad(&option, 1);
         (void)options_standard(&option, 1, 11);
         (void)options_fast_math(&option, 1);
+        (void)options_switch(&option, 1, OPTIONS_FTZ);
+        (void)options_nearest(option);
         (void)options_registers(&option, 1);
         must(!options_folder(option) || options_is_path(options_folder(option)));
 }

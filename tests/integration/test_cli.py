@@ -112,6 +112,7 @@ def test_the_version_is_told():
     (["frobnicate"], "unknown verb `frobnicate'"),
     (["status", "--frob"], "unknown option `--frob'"),
     (["run", "--gird", "3", "builtin:add_f32"], "unknown option `--gird'; did you mean `--grid'?"),
+    (["run", "--check", "-maxregcount=3", "builtin:add_f32"], "unknown option `-maxregcount'; did you mean `--maxrregcount'?"),
     (["run", "--tiemout=3", "builtin:add_f32"], "unknown option `--tiemout'; did you mean `--timeout'?"),
     (["status", "now"], "unexpected argument"),
     (["queue", "--user", "no-such-user!"], "--user `no-such-user!': this machine has no such user"),
@@ -514,6 +515,11 @@ def test_headers_are_read_by_the_command_and_not_by_the_daemon(gpuqd, source):
     run_ok(gpuqd, "-I", folder, "--maxrregcount", "32", "--generate-line-info", "--block", "4", f"{code}:fill",
            f"out:{out}:i4:4")
     assert (numpy.load(out) == 7).all()
+    run_ok(gpuqd, f"--include-path={folder}", "-maxrregcount=32", "-lineinfo", "-ftz=true", "--fmad=false", "-D", "UNUSED=1",
+           "--block", "4", f"{code}:fill", f"out:{out}:i4:4")
+    assert (numpy.load(out) == 7).all()
+    missing = gpuqd.run("run", "-I", f"{folder}/none", "-I", folder, "--block", "4", f"{code}:fill", f"out:{out}:i4:4")
+    assert missing.returncode == OK and f"the include folder {folder}/none does not exist" in missing.stderr
     failed = gpuqd.run("run", f"{code}:fill", f"out:{out}:i4:4")
     assert failed.returncode != OK and f"{source.with_name('near.h')}" in failed.stderr
 

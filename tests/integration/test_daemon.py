@@ -279,6 +279,10 @@ def test_a_check_needs_no_place_for_a_socket_or_a_cache(tmp_path):
     assert [cache, state] == ["cache_dir: /var/cache/gpuq", "state_dir: /var/lib/gpuqd"]
     assert memory.startswith("memory of gpuqd that one user can take: ") and memory.endswith(" MiB"), memory
     assert any("unfinished jobs (queued_bytes)" in line for line in lines), lines
+    config.write_text("[gpuqd]\nlibraries = /opt/a:/opt/b\n")
+    result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
+                            capture_output=True, text=True)
+    assert "libraries: /opt/a:/opt/b" in result.stdout.splitlines()
     config.write_text("[gpuqd]\njobs = many\n")
     result = subprocess.run([place.program("gpuqd"), "--private", "--check", "-c", config], env={},
                             capture_output=True, text=True)

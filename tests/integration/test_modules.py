@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from harness import kernels
+from harness import kernels, place
 from harness.client import In, InOut, Job, Out, Refused, i32, u64
 from harness.kernels import assert_failed
 from harness.messages import pb
@@ -385,3 +385,14 @@ def test_what_to_use_instead_of_texture_references_is_said(client):
     source = "texture<float, 1, cudaReadModeElementType> t;\n__global__ void k(float *x) { *x = tex1Dfetch(t, 1); }"
     with pytest.raises(Refused, match="cudaTextureObject_t"):
         client.load(source)
+
+
+def test_the_compiler_is_looked_for_in_the_folders_of_the_setting(start_gpuqd, tmp_path):
+    stand_in = place.BUILD / "tests" / "unit" / "compiler" / "libnvrtc.so.14"
+    if not stand_in.exists():
+        pytest.skip("the unit tests are not built here")
+    (tmp_path / "libnvrtc.so.14").symlink_to(stand_in)
+    client = start_gpuqd(libraries=f"/nonexistent:{tmp_path}").connect()
+    assert [kernel.name for kernel in client.load("__global__ void k() {}").kernels] == ["of_a_stand_in"]
+    client = start_gpuqd(libraries="none").connect()
+    assert "of_a_stand_in" not in [kernel.name for kernel in client.load("__global__ void k() {}").kernels]

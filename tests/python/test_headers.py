@@ -3,7 +3,9 @@
 
 import io
 import os
+import pathlib
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -129,10 +131,74 @@ def test_options_that_mean_nothing_to_the_cpu_do_no_harm(gpuq, option):
     assert result(gpuq, gpuq.module(SOURCE, options=[option], headers=HEADERS)) == 40
 
 
+@pytest.mark.parametrize("options", [["-maxrregcount", "32"], ["--maxrregcount", "32"], ["--std", "c++17"], ["-D", "UNUSED=1"],
+                                     ["--define-macro=UNUSED"], ["--fmad=false"], ["-fmad", "false"], ["-ftz=true"],
+                                     ["--prec-div=false", "--prec-sqrt=false"], ["--use_fast_math", "--prec-div=true"]])
+def test_options_are_spelled_as_for_nvcc_and_nvrtc(gpuq, options):
+    assert result(gpuq, gpuq.module(SOURCE, options=options, headers=HEADERS)) == 40
+
+
+def test_a_macro_is_its_own_word(gpuq):
+    source = 'extern "C" __global__ void add(const int *in, int *out) { out[0] = N * in[0]; }'
+    assert result(gpuq, gpuq.module(source, options=["-D", "N=7"])) == 7
+    assert result(gpuq, gpuq.module(source, options=["-D", "N=7", "--undefine-macro", "N", "-DN=9"])) == 9
+
+
+@pytest.mark.parametrize("fast", [[], ["--use_fast_math"]])
+def test_a_product_and_a_sum_round_once_or_twice(gpuq, fast):
+    source = 'extern "C" __global__ void mad(const float *in, float *out) { out[0] = in[0] * in[0] + in[1]; }'
+    x = np.float32(1 + 2**-12)
+    values = np.array([x, -(x * x)], np.float32)
+    for option, wanted in (("--fmad=true", 2.0**-24), ("--fmad=false", 0.0)):
+        out = np.full(1, -1, np.float32)
+        gpuq.module(source, options=[*fast, option])["mad"].run((1, 1), gpuq.In(values), gpuq.Out(out))
+        assert out[0] == wanted, option
+
+
+def test_denormal_numbers_are_flushed_if_asked(gpuq):
+    source = 'extern "C" __global__ void half(const float *in, float *out) { out[0] = in[0] * 0.5f; }'
+    for option, wanted in (("-ftz=true", 0.0), ("-ftz=false", 2.0**-127)):
+        out = np.full(1, -1, np.float32)
+        gpuq.module(source, options=[option])["half"].run((1, 1), gpuq.In(np.array([2.0**-126], np.float32)), gpuq.Out(out))
+        assert out[0] == wanted, option
+
+
+def test_a_folder_that_does_not_exist_is_told(gpuq, folder, tmp_path):
+    module = gpuq.module(SOURCE, options=[f"-I{tmp_path}/ink", f"-I{folder}"])
+    assert result(gpuq, module) == 40
+    assert f"the include folder {tmp_path}/ink does not exist" in module.log
+    with pytest.raises(gpuq.CompileError, match="(?s)sum.h.*the include folder .*/ink does not exist"):
+        gpuq.module(SOURCE, options=[f"-I{tmp_path}/ink"])
+    (tmp_path / "file").write_text("")
+    assert "file is not a folder" in gpuq.module(SOURCE, options=[f"-I{tmp_path}/file", f"-I{folder}"]).log
+
+
 def test_other_options_are_still_refused(gpuq):
     for option in ("-maxrregcount=0", "-maxrregcount=256", "-maxrregcount=x", "-Xptxas", "-include"):
         with pytest.raises(gpuq.InvalidError, match="not allowed"):
             gpuq.module("__global__ void k() {}", options=[option])
+    with pytest.raises(gpuq.InvalidError, match="did you mean -maxrregcount=N"):
+        gpuq.module("__global__ void k() {}", options=["-maxregcount=32"])
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ({"headers": {3: "x"}}, "the name of a header must be str, not int: 3"),
+    ({"headers": {"a.h": b"x"}}, "the text of the header 'a.h' must be str, not bytes"),
+    ({"headers": {"a.h": pathlib.Path("a.h")}}, "pass path.read_text()"),
+    ({"headers": ["a.h"]}, "headers must be a dict of {name: text}, not ['a.h']"),
+    ({"headers": 3}, "headers must be a dict of {name: text}, not 3"),
+    ({"options": [b"-G"]}, "options must be str, not bytes: b'-G'"),
+    ({"options": 3}, "options must be a sequence of str, not int"),
+    ({"names": [3]}, "names must be str, not int: 3"),
+])
+def test_what_is_no_text_is_named(gpuq, arguments, words):
+    with pytest.raises(TypeError) as raised:
+        gpuq.module("__global__ void k() {}", **arguments)
+    assert words in str(raised.value)
+
+
+def test_a_folder_may_be_a_path(gpuq, folder):
+    assert result(gpuq, gpuq.module(SOURCE, options=["-I", folder])) == 40
 
 
 @pytest.mark.parametrize("name", STANDARD)
@@ -191,3 +257,41 @@ extern "C" __global__ void add(const int *in, int *out)
 }
 """
     assert result(gpuq, gpuq.module(source)) == 11 + 24 + 30 + 1000
+
+
+def with_thrust(gpuq, source):
+    """A module of source that includes thrust/complex.h, or the test is skipped."""
+    try:
+        return gpuq.module(source)
+    except gpuq.CompileError as error:
+        if re.search(r"""(cannot open source file "|')thrust/complex\.h["']""", str(error)):
+            pytest.skip("NVRTC or the headers of the CUDA Toolkit are missing here")
+        raise
+
+
+@pytest.mark.parametrize("dtype, real", [(np.complex64, "float"), (np.complex128, "double")])
+def test_thrusts_complex_numbers(gpuq, dtype, real):
+    source = r"""
+#include <thrust/complex.h>
+#include <complex>
+#include <math.h>
+using C = thrust::complex<REAL>;
+extern "C" __global__ void turn(const C *in, C *out, std::complex<REAL> *sums)
+{
+        C z = in[threadIdx.x], w = C(REAL(0.5), -2);
+        out[4 * threadIdx.x] = z * w + z / w - conj(z) + REAL(3);
+        out[4 * threadIdx.x + 1] = exp(z) + sqrt(z) + thrust::log(z) + pow(z, w);
+        out[4 * threadIdx.x + 2] = sin(z) + thrust::cosh(z) + atan(z) + thrust::polar(abs(z), arg(z));
+        out[4 * threadIdx.x + 3] = isfinite(z.real()) && norm(z) < INFINITY ? C(z.imag(), norm(z)) : C(NAN, 0);
+        sums[threadIdx.x] = std::complex<REAL>(z.real(), z.imag()) + std::complex<REAL>(1, 1);
+}
+""".replace("REAL", real)
+    module = with_thrust(gpuq, source)
+    assert "warning" not in module.log
+    z = np.array([1 + 2j, -0.5 + 0.25j, 0.75 - 1.5j, 2 + 0j], dtype)
+    out, sums, w = np.zeros((4, 4), dtype), np.zeros(4, dtype), 0.5 - 2j
+    module["turn"].run((1, 4), gpuq.In(z), gpuq.Out(out), gpuq.Out(sums))
+    wanted = np.stack([z * w + z / w - z.conj() + 3, np.exp(z) + np.sqrt(z) + np.log(z) + z**w,
+                       np.sin(z) + np.cosh(z) + np.arctan(z) + z, z.imag + 1j * np.abs(z)**2], axis=1)
+    np.testing.assert_allclose(out, wanted, rtol=1e-5 if real == "float" else 1e-13)
+    np.testing.assert_allclose(sums, z + (1 + 1j), rtol=1e-6)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "spelling.h"
 #include "util/grow.h"
 
 #define HEADERS_FILES_MAX 4096u
@@ -51,6 +52,7 @@ void headers_clear(Headers *headers) {
                 free(headers->options[i]);
         free(headers->options);
         free(headers->bytes);
+        free(headers->notes);
         *headers = (Headers){0};
 }
 
@@ -97,23 +99,6 @@ static char *path_of(const char *folder, const char *name) {
 
 /* ---- options ------------------------------------------------------------------------- */
 
-/* Return: the folder, "" if it is the next option, or NULL: the option is another. */
-static const char *option_folder(const char *option) {
-        static const char *const names[] = {"--include-path", "-include-path", "-I"};
-
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                size_t n = strlen(names[i]);
-
-                if (strncmp(option, names[i], n) != 0)
-                        continue;
-                if (option[n] == '=')
-                        return option + n + 1;
-                if (!option[n] || names[i][1] == 'I')
-                        return option + n;
-        }
-        return NULL;
-}
-
 static int headers_add_option(Headers *headers, char *option) {
         if (!option || grow(&headers->options, headers->n_options + 1, sizeof(char *)) < 0 ||
             (headers->n_options == 0 && grow(&headers->options, 0, sizeof(char *)) < 0)) {
@@ -132,6 +117,25 @@ static bool folder_is_toolkit(const char *folder) {
         return path && access(path, R_OK) == 0;
 }
 
+/* Many programs name folders that only some machines have: so this is no error, but is said. */
+static int headers_note_folder(Headers *headers, const char *folder) {
+        char *notes;
+
+        if (asprintf(&notes, "%s%swarning: the include folder %s %s",
+                     headers->notes ? headers->notes : "", headers->notes ? "\n" : "", folder,
+                     access(folder, F_OK) < 0 ? "does not exist" : "is not a folder") < 0)
+                return error_memory();
+        free(headers->notes);
+        headers->notes = notes;
+        return 0;
+}
+
+static bool folder_is_there(const char *path) {
+        struct stat st;
+
+        return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int collection_add_folder(Collection *collection, const char *folder) {
         char *path = path_of(NULL, folder);
 
@@ -140,6 +144,10 @@ static int collection_add_folder(Collection *collection, const char *folder) {
         if (folder_is_toolkit(path) || !*path) {
                 free(path);
                 return 0;
+        }
+        if (!folder_is_there(path)) {
+                free(path);
+                return headers_note_folder(collection->headers, folder);
         }
         if (strlen(path) >= HEADERS_NAME_MAX) {
                 free(path);
@@ -171,16 +179,16 @@ static int collection_add_folder_options(Collection *collection) {
 static int collection_read_options(Collection *collection, const char *const *options) {
         int r = 0;
 
-        for (; r == 0 && options && *options; options++) {
-                const char *folder = option_folder(*options);
+        while (r == 0 && options && *options) {
+                _cleanup_(freep) char *option = NULL;
 
-                if (folder && !*folder && !*++options)
-                        return error_set(GPUQ_E_INVALID, "the option %s needs a folder",
-                                         options[-1]);
-                if (folder)
-                        r = collection_add_folder(collection, *folder ? folder : *options);
+                r = spelling_take(&options, &option);
+                if (r < 0)
+                        return r;
+                if (strncmp(option, "-I", 2) == 0)
+                        r = collection_add_folder(collection, option + 2);
                 else
-                        r = headers_add_option(collection->headers, strdup(*options));
+                        r = headers_add_option(collection->headers, TAKE_PTR(option));
         }
         return r;
 }

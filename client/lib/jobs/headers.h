@@ -18,10 +18,11 @@
 #include "util/macro.h"
 
 typedef struct Headers {
-        char **options; /* for the daemon: -I names a folder of the headers; NULL-terminated */
+        char **options; /* for the daemon, each in one word (spelling.h): -I names a folder of the headers; NULL-terminated */
         size_t n_options;
         char *bytes; /* each header's name, a NUL, its text, a NUL */
         size_t n_bytes;
+        char *notes; /* for the user, lines about folders that do not exist; NULL: there are none */
 } Headers;
 
 /**

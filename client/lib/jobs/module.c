@@ -70,6 +70,7 @@ static void module_free_memory(gpuq_module *module) {
         reply_freep(&module->reply);
         if (module->load)
                 gpuq__v1__module_load__free_unpacked(module->load, NULL);
+        free(module->log);
         free(module->first);
         free(module->parameters);
         free(module->needs);
@@ -239,6 +240,22 @@ static size_t module_count(const char *const *list) {
         return n;
 }
 
+/* Notes stand before the compiler's log, or behind its errors, which they may explain. */
+static int module_add_notes(const char *notes, int error, gpuq_module **module) {
+        _cleanup_(freep) char *text = NULL;
+
+        if (!notes || (error < 0 && error != GPUQ_E_COMPILE))
+                return error;
+        if (error < 0) {
+                text = strdup(gpuq_error_text());
+                return text ? error_set(error, "%s\n%s", text, notes) : error;
+        }
+        if (asprintf(&text, "%s%s%s", notes, *(*module)->ready->log ? "\n" : "",
+                     (*module)->ready->log) >= 0)
+                (*module)->log = TAKE_PTR(text);
+        return 0;
+}
+
 int gpuq_module_load_code(gpuq_client *client, const gpuq_code *code, gpuq_module **ret_module) {
         _cleanup_(headers_clear) Headers headers = {0};
         Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
@@ -262,7 +279,8 @@ int gpuq_module_load_code(gpuq_client *client, const gpuq_code *code, gpuq_modul
         load.n_names = module_count(code->names);
         if (code->name)
                 load.name = (char *)code->name;
-        return client_leave(client, module_load_image(client, &load, code, &headers, ret_module));
+        r = client_leave(client, module_load_image(client, &load, code, &headers, ret_module));
+        return module_add_notes(headers.notes, r, ret_module);
 }
 
 int gpuq_module_load(gpuq_client *client, gpuq_format format, const void *image, size_t n_image,
@@ -505,7 +523,7 @@ int gpuq_module_find(const gpuq_module *module, const char *name, size_t *ret_i)
 }
 
 const char *gpuq_module_log(const gpuq_module *module) {
-        return module->ready->log;
+        return module->log ? module->log : module->ready->log;
 }
 
 bool gpuq_module_has_variables(const gpuq_module *module) {

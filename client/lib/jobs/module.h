@@ -35,6 +35,7 @@ struct gpuq_module {
         uint64_t id;
         Gpuq__V1__Reply *reply; /* owns every text and the next */
         const Gpuq__V1__ModuleReady *ready;
+        char *log;                  /* with notes of this process; NULL: the daemon's alone */
         gpuq_parameter *parameters; /* of all kernels, one after the other */
         Need *needs;                /* likewise */
         size_t *first;              /* of each kernel's parameters */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kernels use of it is there without including anything, but for these, which NVRTC lacks. */
 #pragma once
-/* NVRTC has no constants of these in all versions. */
+/* NVRTC has no constants of these in all versions. libcu++ defines the first two, and may do so later. */
 #ifdef __CUDACC_RTC__
+#ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
+#endif
+#ifndef NAN
 #define NAN __int_as_float(0x7fffffff)
+#endif
 #define HUGE_VAL __longlong_as_double(0x7ff0000000000000ll)
 #endif
 #ifndef INFINITY

@@ -83,7 +83,7 @@ static void assert_found(DoctorResult result, const char *words) {
         doctor_finish(&doctor);
         doctor.findings = NULL;
         doctor.n_findings = 0;
-        doctor.cache_dir = doctor.state_dir = NULL;
+        doctor.cache_dir = doctor.state_dir = doctor.libraries = NULL;
 }
 
 static void a_missing_socket_is_a_problem_and_the_daemon_is_not_blamed_twice(void **state) {
@@ -154,13 +154,14 @@ static void a_drained_device_is_a_problem_unless_an_administrator_did_it(void **
 }
 
 static void a_check_of_the_configuration_is_read(void **state) {
-        char good[] = "/etc/x: ok\nmemory: 1\ncache_dir: /c\nstate_dir: \n";
+        char good[] = "/etc/x: ok\nmemory: 1\ncache_dir: /c\nstate_dir: \nlibraries: /a:/b\n";
         char bad[] = "gpuqd: /etc/x:2: jobs = many: not a number\nmore\n";
         char closed[] = "gpuqd: /etc/x: Permission denied\n", none[] = "";
 
         doctor_judge_check(&doctor, 0, good);
         assert_string_equal(doctor.cache_dir, "/c");
         assert_null(doctor.state_dir);
+        assert_string_equal(doctor.libraries, "/a:/b");
         assert_found(DOCTOR_OK, "/etc/x: ok");
         doctor_judge_check(&doctor, 1, bad);
         assert_found(DOCTOR_PROBLEM, "/etc/x:2: jobs = many: not a number");
@@ -368,14 +369,27 @@ static void a_module_unlike_the_daemons_is_a_problem(void **state) {
 }
 
 static void a_newer_compiler_is_a_note(void **state) {
-        doctor_judge_compiler(&doctor, 0, 12040);
-        assert_found(DOCTOR_NOTE, "no NVRTC");
-        doctor_judge_compiler(&doctor, 13000, 12040);
-        assert_found(DOCTOR_NOTE, "13.0, newer than the driver's 12.4");
-        doctor_judge_compiler(&doctor, 12040, 12040);
+        doctor_judge_compiler(&doctor, &(DoctorCompilers){.nvrtc = 13000, .driver = 12040});
+        assert_found(DOCTOR_NOTE,
+                     "NVRTC of CUDA 13.0 compiles source, newer than the driver's 12.4");
+        doctor_judge_compiler(&doctor, &(DoctorCompilers){.nvrtc = 12040, .driver = 12040});
         assert_found(DOCTOR_OK, "12.4");
-        doctor_judge_compiler(&doctor, 12040, 0);
+        doctor_judge_compiler(&doctor, &(DoctorCompilers){.nvrtc = 12040});
         assert_found(DOCTOR_OK, "12.4");
+}
+
+static void which_compiler_compiles_is_told(void **state) {
+        doctor_judge_compiler(&doctor, &(DoctorCompilers){.driver = 12040});
+        assert_found(DOCTOR_NOTE, "neither NVRTC nor clang");
+        doctor_judge_compiler(&doctor, &(DoctorCompilers){.driver = 12040, .has_clang = true});
+        assert_found(DOCTOR_NOTE, "clang compiles source; this process finds no NVRTC");
+        status.driver = "cpu";
+        doctor_judge_compiler(&doctor, &(DoctorCompilers){.has_clang = true});
+        assert_found(DOCTOR_OK, "clang compiles source");
+        make_file("/wheel/libnvrtc.so.12", "");
+        doctor.libraries = strdup("/nonexistent:/wheel");
+        doctor_check_compiler(&doctor);
+        assert_found(DOCTOR_OK, "NVRTC of CUDA 12 in /wheel compiles source");
 }
 
 static void other_users_of_the_gpu_are_named(void **state) {
@@ -467,6 +481,7 @@ int main(void) {
                 TEST(the_daemon_for_gpus_needs_each_node),
                 TEST(a_module_unlike_the_daemons_is_a_problem),
                 TEST(a_newer_compiler_is_a_note),
+                TEST(which_compiler_compiles_is_told),
                 TEST(other_users_of_the_gpu_are_named),
                 TEST(a_program_that_is_not_there_is_an_error),
                 TEST(a_program_may_print_more_than_is_kept),

@@ -72,6 +72,36 @@ static void everything_at_once_is_read(void **state) {
         assert_int_equal(options.n_arguments, 2);
 }
 
+static void assert_compiler(const char *const *wanted) {
+        size_t n = 0;
+
+        for (; *wanted; wanted++)
+                assert_string_equal(options.compiler[n++], *wanted);
+        assert_int_equal(options.n_compiler, n + 1); /* that of the file's folder is the last */
+        clear(NULL);
+}
+
+#define COMPILER(...) assert_compiler((const char *const[]){__VA_ARGS__, NULL})
+
+static void options_are_spelled_as_for_nvcc(void **state) {
+        assert_int_equal(
+                READ("--check", "-lineinfo", "-maxrregcount=32", "-use_fast_math", "a.cu:k"), 0);
+        assert_true(options.check);
+        COMPILER("-lineinfo", "-maxrregcount=32", "--use_fast_math");
+        assert_int_equal(
+                READ("--lineinfo", "-maxrregcount", "32", "--maxrregcount=64", "-G", "a.cu:k"), 0);
+        COMPILER("-lineinfo", "-maxrregcount=32", "-maxrregcount=64", "-G");
+        assert_int_equal(READ("-D", "X=1", "--define-macro=Y", "-undefine-macro=Z", "-I", "a",
+                              "-include-path=b", "--include-path", "c", "-std=c++20", "a.cu:k"),
+                         0);
+        COMPILER("-DX=1", "-DY", "-UZ", "-Ia", "-Ib", "-Ic", "-std=c++20");
+        assert_int_equal(READ("--fmad=false", "-ftz=true", "-prec-div", "true", "--prec-sqrt=false",
+                              "a.cu:k", "-device-debug", "-quiet"),
+                         0);
+        assert_true(options.quiet);
+        COMPILER("--fmad=false", "--ftz=true", "--prec-div=true", "--prec-sqrt=false", "-G");
+}
+
 static void options_may_follow_arguments(void **state) {
         assert_int_equal(READ("builtin:add_f32", "f32:1", "--grid", "7", "--", "u64:2"), 0);
         assert_null(options.file);
@@ -122,6 +152,15 @@ static void wrong_options_are_named(void **state) {
                        "at most 64 bytes");
         assert_refused(READ("--frob", "a.cu:k"), "unknown option `--frob'");
         assert_refused(READ("-x", "a.cu:k"), "unknown option `-x'");
+        assert_refused(READ("--check", "-xy", "a.cu:k"), "unknown option `-xy'");
+        assert_refused(READ("--check", "-Gxq", "a.cu:k"), "unknown option `-x'");
+        assert_refused(READ("--check", "-maxregcount=32", "a.cu:k"),
+                       "unknown option `-maxregcount'; did you mean `--maxrregcount'?");
+        assert_refused(READ("--chek", "a.cu:k"),
+                       "unknown option `--chek'; did you mean `--check'?");
+        assert_refused(READ("-lineinfo=1", "a.cu:k"), "option `-lineinfo' takes no value");
+        assert_refused(READ("a.cu:k", "-maxrregcount"), "option `-maxrregcount' needs a value");
+        assert_refused(READ("-ftz=1", "a.cu:k"), "--ftz `1': expected true or false");
         assert_refused(READ("--cooperative=1", "a.cu:k"), "option `--cooperative' takes no value");
         assert_refused(READ("a.cu:k", "--grid"), "option `--grid' needs a value");
         assert_refused(READ("a.cu:k", "-D"), "option `-D' needs a value");
@@ -144,6 +183,7 @@ static void a_wrong_argument_has_its_number(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_teardown(everything_at_once_is_read, clear),
+                cmocka_unit_test_teardown(options_are_spelled_as_for_nvcc, clear),
                 cmocka_unit_test_teardown(options_may_follow_arguments, clear),
                 cmocka_unit_test_teardown(the_kernel_follows_the_last_single_colon, clear),
                 cmocka_unit_test_teardown(the_ending_tells_the_format, clear),

@@ -41,9 +41,8 @@ static const char source[] =
         "extern \"C\" __global__ void plain(float4 *v) { v[0] = make_float4(1, 2, 3, N); }\n";
 
 /* Return: clang_compile()'s; the text is the caller's. */
-static int compile_named(const char *text, unsigned sm, const char **kernels, size_t n_kernels,
-                         Result *result, Ptx *ret_ptx) {
-        static const char *const options[] = {"-DN=4", "-std=c++17"};
+static int compile_with(const char *text, unsigned sm, const char *const *options, size_t n_options,
+                        const char **kernels, size_t n_kernels, Result *result, Ptx *ret_ptx) {
         char work[] = "/tmp/gpuq-test-clang-XXXXXX";
         Request request = {
                 .sm = sm,
@@ -53,7 +52,7 @@ static int compile_named(const char *text, unsigned sm, const char **kernels, si
                 .image = (char *)text,
                 .n_image = strlen(text),
                 .options = options,
-                .n_options = ARRAY_SIZE(options),
+                .n_options = n_options,
                 .kernels = kernels,
                 .n_kernels = n_kernels,
                 .work = mkdtemp(work),
@@ -66,6 +65,14 @@ static int compile_named(const char *text, unsigned sm, const char **kernels, si
                 return r; /* not on this machine */
         assert_int_equal(r, 0);
         return 0;
+}
+
+static int compile_named(const char *text, unsigned sm, const char **kernels, size_t n_kernels,
+                         Result *result, Ptx *ret_ptx) {
+        static const char *const options[] = {"-DN=4", "-std=c++17"};
+
+        return compile_with(text, sm, options, ARRAY_SIZE(options), kernels, n_kernels, result,
+                            ret_ptx);
 }
 
 static int compile(const char *text, unsigned sm, Result *result, Ptx *ret_ptx) {
@@ -310,6 +317,35 @@ static void for_the_cpu_it_has_the_library_and_the_translator_too(void **state) 
         free(ptx.text);
 }
 
+/* @options: two. */
+static void assert_arithmetic(const char *first, const char *second, const char *wanted) {
+        static const char text[] =
+                "__global__ void k(float *x) { x[0] = x[1] / x[2]; x[3] = x[4] * x[5] + x[6]; }";
+        const char *const options[] = {first, second};
+        _cleanup_(result_freep) Result *result = NULL;
+        Ptx ptx = {};
+
+        assert_int_equal(result_new(&result), 0);
+        if (compile_with(text, 0, options, ARRAY_SIZE(options), NULL, 0, result, &ptx) ==
+            BACKEND_E_MISSING)
+                skip();
+        assert_int_equal(result->status, COMPILED_OK);
+        if (!strstr(ptx.text, wanted))
+                fail_msg("%s %s: %s is not in %s", first, second, wanted, ptx.text);
+        free(ptx.text);
+}
+
+static void switches_of_nvrtc_change_the_arithmetic(void **state) {
+        assert_arithmetic("-DA", "-DB", "fma.rn.f32");
+        assert_arithmetic("-DA", "--fmad=false", "mul.rn.f32");
+        assert_arithmetic("--use_fast_math", "-fmad=false", "mul.rn.ftz.f32");
+        assert_arithmetic("-DA", "-ftz=true", "fma.rn.ftz.f32");
+        assert_arithmetic("--use_fast_math", "--ftz=false", "fma.rn.f32");
+        assert_arithmetic("-DA", "--prec-div=false", "div.approx.f32");
+        assert_arithmetic("--prec-div=true", "--use_fast_math", "div.rn.ftz.f32");
+        assert_arithmetic("-DA", "--prec-sqrt=false", "div.rn.f32");
+}
+
 static void launches_in_kernels_are_said_to_need_nvrtc(void **state) {
         static const char launches[] = "__global__ void child(int *x) { x[threadIdx.x] += 2; }\n"
                                        "__global__ void parent(int *x) { child<<<1, 32>>>(x); }\n";
@@ -334,6 +370,7 @@ int main(void) {
                 cmocka_unit_test(textures_are_fetched_with_the_instructions_of_nvrtc),
                 cmocka_unit_test(for_the_cpu_it_has_the_library_and_the_translator_too),
                 cmocka_unit_test(launches_in_kernels_are_said_to_need_nvrtc),
+                cmocka_unit_test(switches_of_nvrtc_change_the_arithmetic),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,7 @@ typedef struct Run {
         bool use_cache;
         bool fake_linker; /* fake-linker.c, wherever else one may be */
         bool fenced;
+        const char *libraries; /* folders; NULL: none */
         pid_t pid;
         int in_fd, out_fd;
         void *data; /* of the result */
@@ -135,6 +136,10 @@ static void start(Run *run) {
         }
         if (run->fenced)
                 argv[i++] = "--fence";
+        if (run->libraries) {
+                argv[i++] = "--libraries";
+                argv[i++] = run->libraries;
+        }
         if (run->timeout) {
                 argv[i++] = "--timeout";
                 argv[i++] = run->timeout;
@@ -514,6 +519,36 @@ static void a_linker_that_takes_no_twins_gets_the_module_as_it_came(void **state
         assert_string_equal(c->log, "");
         assert_int_equal(c->n_image, strlen(PTX("REFUSE_TWINS")));
         assert_memory_equal(c->image, PTX("REFUSE_TWINS"), c->n_image);
+}
+
+#define ANY_SOURCE "__global__ void k(float *p) { p[0] = 1; }"
+
+static void compiler_and_linker_come_from_given_folders_first(void **state) {
+        _cleanup_(freep) char *folders = NULL;
+
+        assert_true(asprintf(&folders, "/nonexistent::%s", getenv("GPUQ_FAKE_LINKER")) > 0);
+        {
+                COMPILE(.target = "sm_90", .image = ANY_SOURCE, .option = "--fmad=false",
+                        .libraries = folders);
+
+                assert_int_equal(c->status, COMPILED_OK);
+                assert_non_null(find(c, "of_a_stand_in"));
+                assert_non_null(memmem(c->image, c->n_image, "// --fmad=false\n", 16));
+        }
+        COMPILE(.target = "sm_90", .image = PTX("REFUSE_PTX"), .libraries = folders);
+        assert_int_equal(c->status, COMPILED_FAILED);
+        assert_string_equal(c->log, "Unsupported .version");
+}
+
+static void other_folders_are_another_entry_of_the_cache(void **state) {
+        for (unsigned i = 0; i < 3; i++) {
+                COMPILE(.target = "cpu", .image = PTX(""), .use_cache = true,
+                        .libraries = i < 2 ? "/nonexistent" : "/nonexistent:/");
+
+                assert_int_equal(c->status, COMPILED_OK);
+                assert_int_equal(c->flags & COMPILED_FROM_CACHE, i == 1 ? COMPILED_FROM_CACHE : 0);
+        }
+        (void)count_files(cache, true);
 }
 
 static void write_kernels(const char *name, const char *text) {
@@ -932,6 +967,8 @@ int main(void) {
                 cmocka_unit_test(a_kernel_that_is_called_like_a_twin_is_the_users),
                 cmocka_unit_test(so_it_is_for_the_cpu),
                 cmocka_unit_test(ptx_is_linked_with_twins),
+                cmocka_unit_test(compiler_and_linker_come_from_given_folders_first),
+                cmocka_unit_test(other_folders_are_another_entry_of_the_cache),
                 cmocka_unit_test(built_in_kernels_are_nvccs_where_they_link),
                 cmocka_unit_test(elsewhere_they_are_clangs),
                 cmocka_unit_test(a_linker_that_takes_no_twins_gets_the_module_as_it_came),

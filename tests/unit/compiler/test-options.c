@@ -33,6 +33,11 @@ static void what_is_documented_is_allowed(void **state) {
                 "-Iinc",
                 "-I@/home/me/my inc",
                 "--check",
+                "--fmad=false",
+                "-fmad=true",
+                "-ftz=true",
+                "--prec-div=false",
+                "-prec-sqrt=true",
         };
 
         assert_int_equal(options_find_bad(good, ARRAY_SIZE(good)), ARRAY_SIZE(good));
@@ -74,6 +79,12 @@ static void everything_else_is_not(void **state) {
                 "-lineinfo=1",
                 "-check",
                 "--check=1",
+                "--fmad",
+                "--fmad=",
+                "--fmad=yes",
+                "---fmad=true",
+                "fmad=true",
+                "-ftz=true ",
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -119,6 +130,26 @@ static void check_is_found(void **state) {
         assert_false(options_checked(NULL, 0));
 }
 
+static void the_last_switch_counts(void **state) {
+        static const char *const options[] = {"--fmad=false", "-ftz=true", "-fmad=true"};
+
+        assert_int_equal(options_switch(options, 3, OPTIONS_FMAD), OPTIONS_TRUE);
+        assert_int_equal(options_switch(options, 2, OPTIONS_FMAD), OPTIONS_FALSE);
+        assert_int_equal(options_switch(options, 3, OPTIONS_FTZ), OPTIONS_TRUE);
+        assert_int_equal(options_switch(options, 3, OPTIONS_PREC_DIV), OPTIONS_NOT_GIVEN);
+        assert_true(options_is_switch("-prec-sqrt=false"));
+        assert_false(options_is_switch("-DA"));
+}
+
+static void a_similar_option_is_named(void **state) {
+        assert_string_equal(options_nearest("-maxregcount=32"), "-maxrregcount=N");
+        assert_string_equal(options_nearest("-line-info"), "-lineinfo");
+        assert_string_equal(options_nearest("--fmda=false"), "--fmad=true|false");
+        assert_string_equal(options_nearest("--use-fast-math"), "--use_fast_math");
+        assert_null(options_nearest("-Xptxas"));
+        assert_null(options_nearest(""));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_documented_is_allowed),
@@ -127,6 +158,8 @@ int main(void) {
                 cmocka_unit_test(the_last_standard_counts),
                 cmocka_unit_test(options_of_the_linker_are_found),
                 cmocka_unit_test(check_is_found),
+                cmocka_unit_test(the_last_switch_counts),
+                cmocka_unit_test(a_similar_option_is_named),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,35 @@ def _bytes_of(code) -> bytes:
                         (": read the file and pass its contents" if isinstance(code, os.PathLike) else "")) from None
 
 
+def _words_of(what: str, words) -> tuple[str, ...]:
+    """Of an argument that is a str, or a sequence of them; a path is a word, too."""
+    if isinstance(words, (str, os.PathLike)):
+        words = (words,)
+    try:
+        words = tuple(words or ())
+    except TypeError:
+        raise TypeError(f"{what} must be a sequence of str, not {type(words).__name__}") from None
+    words = tuple(os.fspath(word) if isinstance(word, os.PathLike) else word for word in words)
+    for word in words:
+        if not isinstance(word, str):
+            raise TypeError(f"{what} must be str, not {type(word).__name__}: {word!r}")
+    return words
+
+
+def _headers_of(headers) -> tuple[tuple[str, str], ...]:
+    try:
+        headers = dict(headers or {})
+    except (TypeError, ValueError):
+        raise TypeError(f"headers must be a dict of {{name: text}}, not {headers!r}") from None
+    for name, text in headers.items():
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a header must be str, not {type(name).__name__}: {name!r}")
+        if not isinstance(text, str):
+            raise TypeError(f"the text of the header {name!r} must be str, not {type(text).__name__}" +
+                            (": pass path.read_text()" if isinstance(text, os.PathLike) else ""))
+    return tuple(sorted(headers.items()))
+
+
 class Module:
     """Kernels from source, PTX, a cubin or a fatbin. Create it with `gpuq.module`.
 
@@ -41,10 +70,10 @@ class Module:
         self.client = client or clients.default_client()
         self._code = code.encode() if isinstance(code, str) else _bytes_of(code)
         self._type = _type_of(code_type)
-        self._options = (options,) if isinstance(options, str) else tuple(options or ())
+        self._options = _words_of("options", options)
         self._name = name
-        self._names = (names,) if isinstance(names, str) else tuple(names or ())
-        self._headers = tuple(sorted(dict(headers or {}).items()))
+        self._names = _words_of("names", names)
+        self._headers = _headers_of(headers)
         self._fill(self.client._images.get(self.client, self._code, self._type, self._options, name, self._names,
                                            self._headers))
 

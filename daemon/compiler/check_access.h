@@ -26,9 +26,10 @@ typedef struct CheckMatrix {
         const PtxOperand *stride; /* elements; NULL: lines follow each other */
 } CheckMatrix;
 
-/* What an access does to bytes that may not have been written. */
+/* What an access does to bytes that may not have been written. An atomic operation only writes: histograms begin with
+ * gpuq's zeros. */
 #define CHECK_READS  1u /* they must have been */
-#define CHECK_WRITES 2u /* they are from now on; so of an atomic operation: a histogram begins with gpuq's zeros */
+#define CHECK_WRITES 2u /* they are from now on */
 
 typedef struct CheckAccess {
         CheckKind kind;

@@ -17,7 +17,7 @@
 
 /* for (EACH_IN_BLOCK(i, n)): every i < n is seen by one thread of the block. */
 #define EACH_IN_BLOCK(i, n) EACH_IN_BLOCK_OF(0u, i, n)
-/* The same, faster, if the block's number of threads is known to the compiler, and not 0. */
+/* The same, faster, if the block's number of threads is known to the compiler. 0: it is not. */
 #define EACH_IN_BLOCK_OF(threads, i, n)                                                            \
         unsigned i = (unsigned)thread_number();                                                    \
         i < (n);                                                                                   \
@@ -31,8 +31,8 @@ static __device__ inline u64 tile_part_length(u64 n, u64 parts) {
 }
 
 /*
- * Kernels take whole tiles without conditions, all loads before the first use: the bytes in flight make the speed, and
- * clang makes a branch of each load that has a condition, behind which the next one waits.
+ * Kernels take whole tiles without conditions, all loads before the first use: the more bytes a thread has asked for, the
+ * less it waits for memory. clang makes a branch of each load that has a condition, behind which the next one waits.
  */
 
 /* What the lanes of a block sum up together. */

@@ -320,8 +320,8 @@ typedef struct gpuq_code {
  *           likewise, -maxrregcount=N, -lineinfo, -G; in any spelling of nvcc or NVRTC, also as two
  *           words; NULL-terminated; may be NULL. This process reads what the source includes from a
  *           FOLDER, directly or indirectly; the daemon reads no file of a client. A folder of the
- *           CUDA Toolkit is left out: the daemon's compilers have its headers. One that does not
- *           exist is told in the log. The CPU driver ignores the last three.
+ *           CUDA Toolkit is left out: the daemon's compilers have its headers. For one that
+ *           does not exist the log has a warning. The CPU driver ignores the last three.
  * @name:    for messages, such as the name of the file
  *
  * Waits until the module is loaded.
@@ -823,7 +823,7 @@ GPUQ_API int gpuq_job_set_timed(gpuq_job *job, bool timed);
  * eighth of these buffers, and fails with GPUQ_E_MEMORY without it. See docs/kernels.md for what is
  * not seen.
  *
- * The job runs a version of its kernels that is several times slower. gpuq_submit() compiles it, from
+ * The job runs a version of its kernels that takes several to 80 times as long (docs/benchmarks.md). gpuq_submit() compiles it, from
  * source or PTX, for the first job of a module, and may fail like gpuq_module_load(); so do
  * gpuq_prepare() and gpuq_job_detach(). That version has variables of its own.
  *

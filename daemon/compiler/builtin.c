@@ -82,18 +82,24 @@ static int link_kernels(const Request *request, Result *result, const char *name
         return r < 0 ? r : link_ptx(request, result, ptx, n_ptx);
 }
 
-/* nvcc's PTX is faster, but may be too new for this machine's linker or for the device. */
+/* nvcc's PTX is faster, but may be too new for this machine's linker or for the device. A plain request comes after a
+ * crash of the linker. */
 static int find_for_gpu(const Request *request, Result *result) {
-        int r;
+        bool may_pass;
+        int r = -ENOENT;
 
-        r = link_kernels(request, result, "builtin.nvcc.ptx");
+        if (!request->plain)
+                r = link_kernels(request, result, "builtin.nvcc.ptx");
         if (r < 0 && r != -ENOENT)
                 return r;
         if (r == 0 && result->status == COMPILED_OK)
                 return 0;
 
+        may_pass = result->status == COMPILED_INTERNAL;
         result_retry(result);
-        return link_kernels(request, result, "builtin.ptx");
+        r = link_kernels(request, result, "builtin.ptx");
+        result->uncacheable |= may_pass;
+        return r;
 }
 
 /* The checked kernels are made of the same PTX for every target. */

@@ -64,8 +64,7 @@ typedef struct CheckHead {
 typedef struct CheckRange {
         uint64_t begin;
         uint64_t n_bytes;
-        uint64_t
-                shadow; /* the address of the word with the first byte's bit, or one of the above */
+        uint64_t shadow; /* where the first byte's bit is, or one of the above */
 } CheckRange;
 
 typedef struct CheckVariable {

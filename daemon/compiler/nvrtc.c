@@ -123,6 +123,20 @@ static char *find_include(const Nvrtc *nvrtc) {
         return NULL;
 }
 
+/* CUB, libcu++ and Thrust, which lie in a folder of their own: from CUDA 13 on below the toolkit's, of the Python packages
+ * for CUDA 12 beside it. */
+static int find_cccl(const char *toolkit, char **ret_option) {
+        _cleanup_(freep) char *beside = NULL;
+
+        if (asprintf(&beside, "%s/../../cuda_cccl/include", toolkit) < 0)
+                return -ENOMEM;
+        if (access(beside + strlen("-I"), R_OK) == 0) {
+                *ret_option = TAKE_PTR(beside);
+                return 0;
+        }
+        return asprintf(ret_option, "%s/cccl", toolkit) < 0 ? -ENOMEM : 0;
+}
+
 /* How a program is compiled at first, and again for some errors. */
 typedef struct Attempt {
         const char *first_header;
@@ -149,12 +163,12 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
         size_t n = 0;
         int r;
 
-        /* From CUDA 13 on cooperative_groups.h needs what lies in a folder of its own. */
         if (asprintf(&include, "-I%s/include", request->libexec) < 0 ||
-            asprintf(&before_toolkit, "-I%s/include/nvrtc", request->libexec) < 0 ||
-            asprintf(&cccl, "%s/cccl", toolkit ? toolkit : "") < 0)
+            asprintf(&before_toolkit, "-I%s/include/nvrtc", request->libexec) < 0)
                 return -ENOMEM;
-        r = headers_options(request, &folders);
+        r = toolkit ? find_cccl(toolkit, &cccl) : 0;
+        if (r == 0)
+                r = headers_options(request, &folders);
         if (r < 0)
                 return r;
 

@@ -63,6 +63,7 @@ void result_retry(Result *result) {
         free(result->log);
         result->log = NULL;
         result->status = COMPILED_OK;
+        result->uncacheable = false;
 }
 
 int result_add_log(Result *result, const char *text) {

@@ -165,7 +165,11 @@ static bool parse_optional_path(const ConfigKey *key, const char *value, void *p
         return !*value ? set_text(value, place) : parse_path(key, value, place);
 }
 
+/* Folders, with colons between them. */
 static bool parse_libraries(const ConfigKey *key, const char *value, void *place) {
+        for (const char *colon = value; (colon = strchr(colon, ':')); ++colon)
+                if (colon[1] != '/')
+                        return false;
         return strcmp(value, "none") == 0 ? set_text(value, place)
                                           : parse_optional_path(key, value, place);
 }

@@ -17,8 +17,10 @@
 struct CheckedTable {
         CheckRecord record;
         size_t n_heads;
-        CheckHead *heads;    /* one a step */
-        CheckRange ranges[]; /* one a buffer, then the heads */
+        CheckHead *heads;  /* one a step */
+        CheckRange *spans; /* what has a shadow */
+        size_t n_spans;
+        CheckRange ranges[]; /* one a buffer, then the spans, then the heads */
 };
 
 static Checkable *step_checkable(const Step *step) {
@@ -44,8 +46,9 @@ static CUdeviceptr shadows_address(const Job *job) {
 
 static CUresult shadows_set(const Context *context, const Job *job, uint64_t begin, uint64_t end,
                             CUstream stream) {
-        return shadow_set(context->cu, job->checked.table->ranges, job->n_buffers, begin, end,
-                          stream);
+        const CheckedTable *table = job->checked.table;
+
+        return shadow_set(context->cu, table->spans, table->n_spans, begin, end, stream);
 }
 
 /* What other buffers hold is written, also where they overlap one that is only written. */
@@ -101,13 +104,14 @@ static CheckedTable *table_new(const Job *job) {
         size_t n_steps = job->program->n_steps;
         CheckedTable *table;
 
-        table = calloc(1, sizeof(*table) + job->n_buffers * sizeof(CheckRange) +
+        table = calloc(1, sizeof(*table) + 2 * job->n_buffers * sizeof(CheckRange) +
                                   n_steps * sizeof(CheckHead));
         if (!table)
                 return NULL;
 
         table->n_heads = n_steps;
-        table->heads = (CheckHead *)&table->ranges[job->n_buffers];
+        table->spans = &table->ranges[job->n_buffers];
+        table->heads = (CheckHead *)&table->spans[job->n_buffers];
         for (size_t i = 0; i < n_steps; ++i)
                 table->heads[i] = (CheckHead){
                         .n_ranges = (uint32_t)job->n_buffers,
@@ -139,11 +143,11 @@ static CUresult image_begin(const Context *context, const Job *job, CUdeviceptr 
 }
 
 int checked_begin(const Context *context, Job *job, CUstream stream, Failure *failure) {
+        CheckedTable *table = job->checked.table = table_new(job);
         CUresult result;
 
-        job->checked.table = table_new(job);
-        if (!job->checked.table ||
-            shadow_place(job->checked.table->ranges, job->n_buffers, shadows_address(job)) < 0)
+        if (!table || shadow_place(table->ranges, job->n_buffers, shadows_address(job),
+                                   table->spans, &table->n_spans) < 0)
                 return failure_set(failure, GPUQ__V1__CODE__E_MEMORY,
                                    "the worker is out of memory");
 

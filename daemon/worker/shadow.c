@@ -34,6 +34,11 @@ uint64_t shadow_of(const StagingBuffer *buffer) {
 
 /* ---- places ------------------------------------------------------------------------------ */
 
+/* With the bit of the byte at @address, in a span. */
+static CUdeviceptr word_of(const CheckRange *span, uint64_t address) {
+        return span->shadow + (address / WORD_SPAN - span->begin / WORD_SPAN) * WORD_BYTES;
+}
+
 static int range_compare(const void *a, const void *b) {
         const CheckRange *const *left = a, *const *right = b;
 
@@ -50,49 +55,50 @@ static size_t wanted_find(CheckRange *ranges, size_t n_ranges, CheckRange **want
         return n;
 }
 
-int shadow_place(CheckRange *ranges, size_t n_ranges, CUdeviceptr block) {
+int shadow_place(CheckRange *ranges, size_t n_ranges, CUdeviceptr block, CheckRange *spans,
+                 size_t *ret_n_spans) {
         _cleanup_(freep) CheckRange **wanted = calloc(n_ranges + 1, sizeof(*wanted));
-        CUdeviceptr next = (block + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES, first = next;
-        uint64_t begin = 0, end = 0; /* of those that overlap; begin counts spans */
-        size_t n;
+        CUdeviceptr next = (block + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
+        CheckRange *last = NULL;
+        size_t n, n_spans = 0;
 
         if (!wanted)
                 return -ENOMEM;
 
         n = wanted_find(ranges, n_ranges, wanted);
         for (size_t i = 0; i < n; ++i) {
-                uint64_t span = wanted[i]->begin / WORD_SPAN;
+                uint64_t begin = wanted[i]->begin, end = begin + wanted[i]->n_bytes;
 
-                if (wanted[i]->begin >= end) {
-                        begin = span;
-                        first = next;
+                if (!last || begin >= last->begin + last->n_bytes) {
+                        last = &spans[n_spans++];
+                        *last = (CheckRange){.begin = begin, .shadow = next};
                 }
-                wanted[i]->shadow = first + (span - begin) * WORD_BYTES;
-                end = MAX(end, wanted[i]->begin + wanted[i]->n_bytes);
-                next = first + ((end - 1) / WORD_SPAN - begin + 1) * WORD_BYTES;
+                wanted[i]->shadow = word_of(last, begin);
+                last->n_bytes = MAX(last->n_bytes, end - last->begin);
+                next = word_of(last, last->begin + last->n_bytes - 1) + WORD_BYTES;
         }
+        *ret_n_spans = n_spans;
         return 0;
 }
 
 /* ---- what is written --------------------------------------------------------------------- */
 
-static CUresult range_set(const Driver *cu, const CheckRange *range, uint64_t begin, uint64_t end,
-                          CUstream stream) {
-        CUdeviceptr origin = range->shadow - range->begin / WORD_SPAN * WORD_BYTES;
+static CUresult span_set(const Driver *cu, const CheckRange *span, uint64_t begin, uint64_t end,
+                         CUstream stream) {
+        CUdeviceptr origin = span->shadow - span->begin / WORD_SPAN * WORD_BYTES;
 
-        begin = MAX(begin, range->begin);
-        end = MIN(end, range->begin + range->n_bytes);
+        begin = MAX(begin, span->begin);
+        end = MIN(end, span->begin + span->n_bytes);
         if (begin >= end)
                 return CUDA_SUCCESS;
         return cu->cuMemsetD8Async(origin + begin / 8, 0xff, (end - 1) / 8 - begin / 8 + 1, stream);
 }
 
-CUresult shadow_set(const Driver *cu, const CheckRange *ranges, size_t n_ranges, uint64_t begin,
+CUresult shadow_set(const Driver *cu, const CheckRange *spans, size_t n_spans, uint64_t begin,
                     uint64_t end, CUstream stream) {
         CUresult result = CUDA_SUCCESS;
 
-        for (size_t i = 0; i < n_ranges && result == CUDA_SUCCESS; ++i)
-                if (ranges[i].shadow > CHECK_NO_SHADOW)
-                        result = range_set(cu, &ranges[i], begin, end, stream);
+        for (size_t i = 0; i < n_spans && result == CUDA_SUCCESS; ++i)
+                result = span_set(cu, &spans[i], begin, end, stream);
         return result;
 }

@@ -22,17 +22,19 @@ uint64_t shadow_of(const StagingBuffer *buffer);
  * shadow_place() - give the ranges of buffers that are only written their places in the block
  * @ranges: one a buffer
  * @block: the address of shadow_bytes() bytes
+ * @spans: room for as many: becomes what has a shadow; ranges that overlap are one span, and no two spans do
  *
  * Return: 0 or -ENOMEM.
  */
-int shadow_place(CheckRange *ranges, size_t n_ranges, CUdeviceptr block);
+int shadow_place(CheckRange *ranges, size_t n_ranges, CUdeviceptr block, CheckRange *spans,
+                 size_t *ret_n_spans);
 /**
  * shadow_set() - issue that memory from @begin to @end is written, where it has a shadow
  *
  * Its neighbours, up to seven bytes on each side, then count as written, too: whole bytes of a shadow are
  * set. Return: of the first call that fails.
  */
-CUresult shadow_set(const Driver *cu, const CheckRange *ranges, size_t n_ranges, uint64_t begin,
+CUresult shadow_set(const Driver *cu, const CheckRange *spans, size_t n_spans, uint64_t begin,
                     uint64_t end, CUstream stream);
 
 #endif

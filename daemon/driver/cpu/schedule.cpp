@@ -141,11 +141,15 @@ uint32_t Machine::barrier(GpuqCpuBarrier scope_, uint32_t predicate) {
 }
 
 /* If all have come, those that wait go on. The last warp of a block may have fewer threads than it counts for. */
+/* How many threads must come to a barrier of @n, or of all if that is 0. */
+static uint32_t barrier_wanted(uint32_t n, uint32_t n_alive) {
+        return n && n < n_alive ? n : n_alive;
+}
+
 bool Machine::named_complete(uint32_t id) {
         NamedBarrier &barrier = named[id];
-        uint32_t wanted = barrier.n && barrier.n < n_alive ? barrier.n : n_alive;
 
-        if (barrier.n_arrived == 0 || barrier.n_arrived < wanted)
+        if (barrier.n_arrived == 0 || barrier.n_arrived < barrier_wanted(barrier.n, n_alive))
                 return false;
 
         for (uint32_t i = 0; i < place->n_threads; i++)
@@ -212,7 +216,7 @@ void Machine::barriers_stuck() {
 
                 snprintf(name, sizeof(name), "barrier %u", id);
                 used = tell_barrier(text, sizeof(text), used, name, n_waiting[id],
-                                    barrier.n_arrived, barrier.n ? barrier.n : n_alive);
+                                    barrier.n_arrived, barrier_wanted(barrier.n, n_alive));
         }
         leave_saying(CUDA_ERROR_LAUNCH_FAILED,
                      "block: [%u,%u,%u]: %snone of them can go on. A barrier is for all threads of "

@@ -34,10 +34,20 @@ static FaultJob recovery_describe(const Job *job) {
 
 /* ---- words ----------------------------------------------------------------- */
 
-/* The first line of a driver about the fault, such as a failed assertion: one that names a block. Or "". */
-static const char *recovery_line(const char *output, size_t *ret_n) {
-        const char *line = output ? strstr(output, RECOVERY_BLOCK) : NULL;
+static bool recovery_names_block(const char *text) {
+        unsigned x, y, z;
+        char end;
 
+        return sscanf(text, RECOVERY_BLOCK "%u,%u,%u%c", &x, &y, &z, &end) == 4 && end == ']';
+}
+
+/* The last line of a driver about the fault, such as a failed assertion: one that names a block. Or "". */
+static const char *recovery_line(const char *output, size_t *ret_n) {
+        const char *line = NULL;
+
+        for (const char *at = output; at && (at = strstr(at, RECOVERY_BLOCK)); ++at)
+                if (recovery_names_block(at))
+                        line = at;
         while (line && line > output && line[-1] != '\n')
                 --line;
         *ret_n = line ? strcspn(line, "\n") : 0;

@@ -319,8 +319,11 @@ static void for_the_cpu_it_has_the_library_and_the_translator_too(void **state) 
 
 /* @options: two. */
 static void assert_arithmetic(const char *first, const char *second, const char *wanted) {
-        static const char text[] =
-                "__global__ void k(float *x) { x[0] = x[1] / x[2]; x[3] = x[4] * x[5] + x[6]; }";
+        static const char text[] = "__global__ void k(float *x) {\n"
+                                   "        x[0] = x[1] / x[2];\n"
+                                   "        x[3] = x[4] * x[5] + x[6];\n"
+                                   "        x[7] = sqrtf(x[8]);\n"
+                                   "}";
         const char *const options[] = {first, second};
         _cleanup_(result_freep) Result *result = NULL;
         Ptx ptx = {};
@@ -343,7 +346,7 @@ static void switches_of_nvrtc_change_the_arithmetic(void **state) {
         assert_arithmetic("--use_fast_math", "--ftz=false", "fma.rn.f32");
         assert_arithmetic("-DA", "--prec-div=false", "div.approx.f32");
         assert_arithmetic("--prec-div=true", "--use_fast_math", "div.rn.ftz.f32");
-        assert_arithmetic("-DA", "--prec-sqrt=false", "div.rn.f32");
+        assert_arithmetic("-DA", "--prec-sqrt=false", "sqrt.rn.f32");
 }
 
 static void launches_in_kernels_are_said_to_need_nvrtc(void **state) {

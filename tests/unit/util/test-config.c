@@ -173,6 +173,9 @@ static void wrong_values_name_file_line_and_what_is_allowed(void **state) {
                 {"[gpuqd]\n\narena_bytes = lots\n", "gpuqd.conf:3: arena_bytes = lots: not a size; "
                                                     "allowed: bytes, with K, M, G or T, or "
                                                     "unlimited"},
+                {"[gpuqd]\nlibraries = /x:lib\n",
+                 "gpuqd.conf:2: libraries = /x:lib: not a list of folders; allowed: absolute paths "
+                 "separated by colons, none, or nothing"},
                 {"[gpuqd]\narena_bytes =\n", "gpuqd.conf:2: arena_bytes = : not a size; allowed: "
                                              "bytes, with K, M, G or T, or unlimited"},
                 {"[gpuqd]\narena_bytes = 99999999999G\n",

@@ -25,10 +25,9 @@ void doctor_check_mode(Doctor *doctor);
 
 /* CUDA versions are 1000 * major + 10 * minor. */
 typedef struct DoctorCompilers {
-        int nvrtc; /* 0: not installed */
-        char folder
-                [PATH_MAX]; /* of NVRTC, and then the minor version is not known; "": the loader's */
-        int driver;         /* 0: not installed */
+        int nvrtc;             /* 0: not installed */
+        char folder[PATH_MAX]; /* of an NVRTC whose minor version is not known; "": the loader's */
+        int driver;            /* 0: not installed */
         bool has_clang;
 } DoctorCompilers;
 

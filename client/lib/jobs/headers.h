@@ -18,7 +18,7 @@
 #include "util/macro.h"
 
 typedef struct Headers {
-        char **options; /* for the daemon, each in one word (spelling.h): -I names a folder of the headers; NULL-terminated */
+        char **options; /* for the daemon, as spelling_take() gives them, NULL-terminated; folders are the headers' */
         size_t n_options;
         char *bytes; /* each header's name, a NUL, its text, a NUL */
         size_t n_bytes;

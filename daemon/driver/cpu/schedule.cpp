@@ -140,12 +140,13 @@ uint32_t Machine::barrier(GpuqCpuBarrier scope_, uint32_t predicate) {
         return count;
 }
 
-/* If all have come, those that wait go on. The last warp of a block may have fewer threads than it counts for. */
-/* How many threads must come to a barrier of @n, or of all if that is 0. */
+/* How many threads must come to a barrier of @n, or of all if that is 0. The last warp of a block may have fewer
+ * threads than it counts for. */
 static uint32_t barrier_wanted(uint32_t n, uint32_t n_alive) {
         return n && n < n_alive ? n : n_alive;
 }
 
+/* If all have come, those that wait go on. */
 bool Machine::named_complete(uint32_t id) {
         NamedBarrier &barrier = named[id];
 

@@ -34,11 +34,16 @@ static FaultJob recovery_describe(const Job *job) {
 
 /* ---- words ----------------------------------------------------------------- */
 
+/* Whether "x,y,z]" follows. Not by sscanf(), which measures the rest of the text each time. */
 static bool recovery_names_block(const char *text) {
-        unsigned x, y, z;
-        char end;
+        for (unsigned i = 0; i < 3; ++i) {
+                size_t n = strspn(text, "0123456789");
 
-        return sscanf(text, RECOVERY_BLOCK "%u,%u,%u%c", &x, &y, &z, &end) == 4 && end == ']';
+                if (n == 0 || text[n] != (i < 2 ? ',' : ']'))
+                        return false;
+                text += n + 1;
+        }
+        return true;
 }
 
 /* The last line of a driver about the fault, such as a failed assertion: one that names a block. Or "". */
@@ -46,7 +51,7 @@ static const char *recovery_line(const char *output, size_t *ret_n) {
         const char *line = NULL;
 
         for (const char *at = output; at && (at = strstr(at, RECOVERY_BLOCK)); ++at)
-                if (recovery_names_block(at))
+                if (recovery_names_block(at + strlen(RECOVERY_BLOCK)))
                         line = at;
         while (line && line > output && line[-1] != '\n')
                 --line;

@@ -57,7 +57,8 @@ static void the_error_has_the_line_that_the_driver_said(void **state) {
                           .code = GPUQ__V1__CODE__E_FAULT,
                           .n_items = 1},
                          .text = "CUDA_ERROR_ASSERT: device-side assert triggered",
-                         .more = "block: [4]\nk.cu:3: block: [0,0,0] `x < 4` failed.\nblock: [5,\n",
+                         .more = "block: [4]\nk.cu:3: block: [0,0,0] `x < 4` failed.\nblock: "
+                                 "[5,\nblock: [1,2,3\nblock: [",
                          .items = &in_flight,
                  },
                  -1);

@@ -216,6 +216,13 @@ static int write_file(int fd, const Entry *entry, const void *data, size_t n_dat
         return fclose(f) != 0 || bad ? -EIO : 0;
 }
 
+static void open_to_readers_of(const char *dir, int fd) {
+        struct stat st;
+
+        if (stat(dir, &st) == 0)
+                (void)fchmod(fd, st.st_mode & 0644);
+}
+
 int cache_put(const char *dir, const CacheKey *key, const void *data, size_t n_data,
               uint64_t n_bytes_max) {
         _cleanup_(freep) char *path = entry_path(dir, key), *temporary = NULL;
@@ -232,6 +239,7 @@ int cache_put(const char *dir, const CacheKey *key, const void *data, size_t n_d
         fd = mkostemp(temporary, O_CLOEXEC);
         if (fd < 0)
                 return -errno;
+        open_to_readers_of(dir, fd);
 
         make_entry(key, data, n_data, &entry);
         r = write_file(fd, &entry, data, n_data);

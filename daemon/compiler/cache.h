@@ -5,7 +5,7 @@
 /*
  * Cache
  *
- * Results of earlier compiles, a file each, in a folder of one user. A file is
+ * Results of earlier compiles, a file each, in a folder of one user, or of gpuqd for all. A file is
  * written under another name and renamed, and carries its key and a checksum: a
  * damaged one is a miss. The least recently used go before a new one is stored that
  * would be too much: for the user, or for the disk, which others use too.

@@ -12,7 +12,8 @@
  *     gpuqd-compiler --words FD
  *     gpuqd-compiler --target sm_90|cpu --format auto|source|opencl|ptx|cubin|fatbin|builtin
  *                    --out FD --libexec DIR [--in FD] [--length BYTES] [--name TEXT]
- *                    [--cache DIR] [--timeout SECONDS] [--cuda-driver] [--device INDEX]
+ *                    [--cache DIR] [--builtin-cache DIR] [--timeout SECONDS] [--cuda-driver]
+ *                    [--device INDEX]
  *                    [--headers BYTES] [--libraries FOLDER:...] [--kernel NAME]...
  *                    [-- OPTION...]
  *
@@ -25,7 +26,9 @@
  *   --out      an empty memfd of the worker's; the result is written from offset 0
  *   --libexec  the folder libexec/gpuq
  *   --name     what error messages call the source; "kernel.cu" without it
- *   --cache    a folder of this user's, made (0700) when missing; without it nothing is kept
+ *   --cache    a folder of this user's, made (0700) when missing; without it nothing is kept there
+ *   --builtin-cache  a folder of gpuqd's that every user may read: it is asked first, and the result is
+ *              kept there by whoever may write to it
  *   --timeout  CPU seconds for it and for each compiler it starts, the wall clock too; 0: none
  *   --cuda-driver  libcuda.so.1 may be opened, and a context made on device --device (0), to
  *              link PTX where nvJitLink is missing

@@ -182,7 +182,7 @@ static bool includes_known_files(const Request *request, const char *text, size_
 }
 
 static bool is_cacheable(const Request *request) {
-        if (!request->cache || request->format == FORMAT_CUBIN ||
+        if ((!request->cache && !request->builtin_cache) || request->format == FORMAT_CUBIN ||
             (request->format == FORMAT_BUILTIN && !request->sm && !request->checked))
                 return false;
         if (!format_is_source(request->format))
@@ -191,20 +191,25 @@ static bool is_cacheable(const Request *request) {
                includes_known_files(request, request->headers, request->n_headers);
 }
 
-/* Return: 1 if the cache had a result, 0 if not. Errors of the cache are ignored. */
-static int answer_from_cache(const Request *request, const CacheKey *key) {
+/* Return: true if the cache had a result. Errors of the cache are ignored. */
+static bool answer_from_cache(const Request *request, const char *cache, const CacheKey *key) {
         _cleanup_(freep) void *data = NULL;
         _cleanup_(compiled_freep) Compiled *compiled = NULL;
         uint32_t flags;
         size_t n_data;
 
-        if (cache_get(request->cache, key, &data, &n_data) < 0 ||
+        if (!cache || cache_get(cache, key, &data, &n_data) < 0 ||
             compiled_parse(data, n_data, &compiled) != 0)
-                return 0;
+                return false;
 
         flags = compiled->flags | COMPILED_FROM_CACHE;
         memcpy((char *)data + COMPILED_FLAGS_OFFSET, &flags, sizeof(flags));
-        return write_out(request->out_fd, data, n_data) < 0 ? 0 : 1;
+        return write_out(request->out_fd, data, n_data) >= 0;
+}
+
+static bool keep_in(const Request *request, const char *cache, const CacheKey *key,
+                    const void *data, size_t n_data) {
+        return cache && cache_put(cache, key, data, n_data, request->cache_bytes) == 0;
 }
 
 static void keep(const Request *request, const CacheKey *key) {
@@ -218,8 +223,10 @@ static void keep(const Request *request, const CacheKey *key) {
         data = malloc(st.st_size + 1);
         if (!data || pread(request->out_fd, data, st.st_size, 0) != st.st_size)
                 return;
-        if (compiled_parse(data, st.st_size, &compiled) == 0 && compiled->status == COMPILED_OK)
-                (void)cache_put(request->cache, key, data, st.st_size, request->cache_bytes);
+        if (compiled_parse(data, st.st_size, &compiled) != 0 || compiled->status != COMPILED_OK)
+                return;
+        if (!keep_in(request, request->builtin_cache, key, data, st.st_size))
+                (void)keep_in(request, request->cache, key, data, st.st_size);
 }
 
 /* ---- the child ----------------------------------------------------------------- */
@@ -397,7 +404,8 @@ static int answer(Request *request) {
         int r;
 
         cacheable = is_cacheable(request) && cache_key(request, &key) == 0;
-        if (cacheable && answer_from_cache(request, &key))
+        if (cacheable && (answer_from_cache(request, request->builtin_cache, &key) ||
+                          answer_from_cache(request, request->cache, &key)))
                 return 0;
 
         r = request_make_work(request);

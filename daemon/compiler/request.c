@@ -61,6 +61,7 @@ enum {
         OPTION_LENGTH,
         OPTION_NAME,
         OPTION_CACHE,
+        OPTION_BUILTIN_CACHE,
         OPTION_CACHE_BYTES,
         OPTION_TIMEOUT,
         OPTION_MEMORY,
@@ -81,6 +82,7 @@ static const struct option options[] = {
         {"length", required_argument, NULL, OPTION_LENGTH},
         {"name", required_argument, NULL, OPTION_NAME},
         {"cache", required_argument, NULL, OPTION_CACHE},
+        {"builtin-cache", required_argument, NULL, OPTION_BUILTIN_CACHE},
         {"cache-bytes", required_argument, NULL, OPTION_CACHE_BYTES},
         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
         {"memory", required_argument, NULL, OPTION_MEMORY},
@@ -149,6 +151,9 @@ static int set(Request *request, int option, const char *value) {
                         return 0;
                 case OPTION_CACHE:
                         request->cache = value;
+                        return 0;
+                case OPTION_BUILTIN_CACHE:
+                        request->builtin_cache = value;
                         return 0;
                 case OPTION_LIBRARIES:
                         request->libraries = value;

@@ -19,10 +19,11 @@ typedef struct Request {
         unsigned sm; /* of the device; 0: the CPU driver */
         Format format;
         const char *libexec;
-        const char *name;      /* for messages */
-        const char *libraries; /* folders to search first (open_library.h), or NULL */
-        const char *cache;     /* or NULL */
-        uint64_t cache_bytes;  /* that the folder may have */
+        const char *name;          /* for messages */
+        const char *libraries;     /* folders to search first (open_library.h), or NULL */
+        const char *cache;         /* of this user, or NULL */
+        const char *builtin_cache; /* of gpuq's own kernels, for all users, or NULL */
+        uint64_t cache_bytes;      /* that each folder may have */
         int in_fd;
         int out_fd;
         size_t length; /* 0: the whole file */

@@ -209,17 +209,16 @@ int folder_for_state(const char *state, const char *name, uid_t uid, gid_t gid, 
         return folder_give(state, name, uid, gid, ret_error);
 }
 
-/* ---- a folder of ours ---------------------------------------------------------- */
+/* ---- folders of ours ----------------------------------------------------------- */
 
-int folder_without_mps(const char *cache, char **ret_path, char **ret_error) {
-        static const char name[] = "no-mps";
+/* Readable for workers of all users. */
+static int folder_of_ours(const char *cache, const char *name, char **ret_path, char **ret_error) {
         _cleanup_(closep) int parent = -1, fd = -1;
         struct stat st;
 
         parent = folder_open_cache(cache, ret_error);
         if (parent < 0)
                 return parent;
-        /* Readable: a worker must find nothing there rather than be refused. */
         if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
                 return folder_fail(-errno, name, strerror(errno), ret_error);
         fd = folder_look(parent, name, &st);
@@ -232,4 +231,13 @@ int folder_without_mps(const char *cache, char **ret_path, char **ret_error) {
                                    "write access to it",
                                    ret_error);
         return folder_path(cache, name, ret_path);
+}
+
+/* A worker must find nothing there rather than be refused. */
+int folder_without_mps(const char *cache, char **ret_path, char **ret_error) {
+        return folder_of_ours(cache, "no-mps", ret_path, ret_error);
+}
+
+int folder_for_builtin(const char *cache, char **ret_path, char **ret_error) {
+        return folder_of_ours(cache, "builtin", ret_path, ret_error);
 }

@@ -5,8 +5,8 @@
 /*
  * Folder
  *
- * Three kinds of folders. Below cache_dir, which only gpuqd may write: the compile cache of each
- * uid, and an empty folder that keeps workers away from any MPS daemon. Below state_dir: the
+ * Four kinds of folders. Below cache_dir, which only gpuqd may write: the compile cache of each
+ * uid, that of the built-in kernels, and an empty folder that keeps workers away from any MPS daemon. Below state_dir: the
  * supervisor's folders for detached jobs and for the history. A folder of another user is made as that
  * user, so call these where no other thread makes files: in a child that is to become a process.
  */
@@ -24,5 +24,10 @@ int folder_for_uid(const char *cache, uid_t uid, gid_t gid, char **ret_path, cha
 int folder_for_state(const char *state, const char *name, uid_t uid, gid_t gid, char **ret_error);
 /** folder_without_mps() - CACHE/no-mps, empty, writable for us alone. Arguments and return as above. */
 int folder_without_mps(const char *cache, char **ret_path, char **ret_error);
+/**
+ * folder_for_builtin() - CACHE/builtin: compiled built-in kernels, which all workers read. Only we may write, so they are
+ * those of spare workers (of all, in a private gpuqd). Arguments and return as above.
+ */
+int folder_for_builtin(const char *cache, char **ret_path, char **ret_error);
 
 #endif

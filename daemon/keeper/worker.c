@@ -148,7 +148,7 @@ static bool worker_is_uuid(const char text[static sizeof((KeeperMessage){}.text)
 }
 
 static void worker_make_args(Words *args, const Config *config, const KeeperMessage *message,
-                             const char *cache) {
+                             const char *cache, const char *builtin_cache) {
         char sms[SMS_TEXT];
 
         words_add(args, "gpuqd-worker");
@@ -196,6 +196,10 @@ static void worker_make_args(Words *args, const Config *config, const KeeperMess
         }
         words_add(args, "--cache");
         words_add(args, "%s", cache);
+        if (builtin_cache) {
+                words_add(args, "--builtin-cache");
+                words_add(args, "%s", builtin_cache);
+        }
         words_add(args, "--cache-bytes");
         words_add(args, "%llu", (unsigned long long)config->cache_bytes);
         words_add(args, "--compile-timeout");
@@ -245,7 +249,8 @@ static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
         const WorkerStart *start = what;
         const KeeperMessage *message = start->message;
         const Config *config = start->config;
-        _cleanup_(freep) char *cache = NULL, *no_mps = NULL;
+        _cleanup_(freep) char *cache = NULL, *builtin_cache = NULL, *no_builtin = NULL;
+        _cleanup_(freep) char *no_mps = NULL;
         int r;
 
         if (!message->spare) {
@@ -256,8 +261,10 @@ static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
         r = folder_without_mps(config->cache_dir, &no_mps, ret_error);
         if (r < 0)
                 return r;
+        /* Without it each user's first worker links these kernels: a full disk is no reason to have no worker. */
+        (void)folder_for_builtin(config->cache_dir, &builtin_cache, &no_builtin);
 
-        worker_make_args(&plan->argv, config, message, cache ? cache : "");
+        worker_make_args(&plan->argv, config, message, cache ? cache : "", builtin_cache);
         worker_make_env(&plan->env, start->workers, no_mps);
         plan->may_change_user = message->spare && !start->workers->is_private;
         plan->output = start->output;

@@ -260,7 +260,7 @@ static void compile_on_timeout(uv_timer_t *timer) {
 /* ---- the start --------------------------------------------------------------- */
 
 /* Space for the words of compile_words(). */
-#define COMPILE_WORDS_MAX 32
+#define COMPILE_WORDS_MAX 40
 
 typedef struct CompileWords {
         char length[24], timeout[16], device[16], cache_bytes[24];
@@ -310,9 +310,13 @@ static size_t compile_words(const Compile *compile, CompileWords *words, const c
         if (settings->cache) {
                 COMPILE_WORD("--cache");
                 COMPILE_WORD(settings->cache);
-                COMPILE_WORD("--cache-bytes");
-                COMPILE_WORD(words->cache_bytes);
         }
+        if (settings->builtin_cache && compile->format == GPUQ__V1__FORMAT__BUILTIN) {
+                COMPILE_WORD("--builtin-cache");
+                COMPILE_WORD(settings->builtin_cache);
+        }
+        COMPILE_WORD("--cache-bytes");
+        COMPILE_WORD(words->cache_bytes);
         if (settings->libraries) {
                 COMPILE_WORD("--libraries");
                 COMPILE_WORD(settings->libraries);

@@ -18,11 +18,12 @@
 #include "worker/failure.h"
 
 typedef struct CompilerSettings {
-        const char *libexec;   /* the folder of the compiler and of kernels/ */
-        const char *target;    /* "sm_90", "cpu" */
-        const char *cache;     /* a folder, or NULL */
+        const char *libexec;       /* the folder of the compiler and of kernels/ */
+        const char *target;        /* "sm_90", "cpu" */
+        const char *cache;         /* a folder of the user's, or NULL */
+        const char *builtin_cache; /* a folder of gpuqd's, for the built-in kernels, or NULL */
         const char *libraries; /* folders where NVRTC and nvJitLink are looked for first, or NULL */
-        uint64_t cache_bytes;  /* that it may have */
+        uint64_t cache_bytes;  /* that each may have */
         unsigned timeout_s;    /* 0: none */
         unsigned device;
         bool fence; /* of all but the built-in kernels (compiler/fence.h) */

@@ -23,7 +23,8 @@
 static const char usage[] =
         "usage: gpuqd-worker --device N [--spare] | --probe [--uuid UUID] [--driver cpu|gpu]\n"
         "                    [--cpu-devices N] [--cpu-threads N] [--cpu-broken FILE]\n"
-        "                    [--cache DIR] [--cache-bytes N] [--compile-timeout SECONDS]\n"
+        "                    [--cache DIR] [--builtin-cache DIR] [--cache-bytes N]\n"
+        "                    [--compile-timeout SECONDS]\n"
         "                    [--coalesce yes|no] [--coalesce-us N] [--in-place yes|no]\n"
         "                    [--fence yes|no]\n"
         "                    [--connections N] [--poll-us N] [--sms all|N%|N]\n"
@@ -82,6 +83,9 @@ static int parse_option(int option, const char *value, WorkerOptions *options, b
                 case 'c':
                         options->cache = *value ? value : NULL;
                         return 0;
+                case 'K':
+                        options->builtin_cache = value;
+                        return 0;
                 case 'B':
                         return parse_bytes(value, &options->cache_bytes);
                 case 'T':
@@ -119,6 +123,7 @@ static int parse_arguments(int argc, char **argv, WorkerOptions *options) {
                 {"uuid", required_argument, NULL, 'I'},
                 {"cpu-broken", required_argument, NULL, 'b'},
                 {"cache", required_argument, NULL, 'c'},
+                {"builtin-cache", required_argument, NULL, 'K'},
                 {"cache-bytes", required_argument, NULL, 'B'},
                 {"compile-timeout", required_argument, NULL, 'T'},
                 {"coalesce", required_argument, NULL, 'C'},

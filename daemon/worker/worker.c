@@ -486,6 +486,7 @@ static int worker_init_objects(Worker *worker) {
                 .libexec = options->libexec,
                 .target = worker->context->target,
                 .cache = options->cache,
+                .builtin_cache = options->builtin_cache,
                 .libraries = library_folders(options->libraries),
                 .cache_bytes = options->cache_bytes,
                 .timeout_s = options->compile_timeout_s,

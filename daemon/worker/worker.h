@@ -30,9 +30,10 @@ typedef struct WorkerOptions {
         Sms sms;    /* that kernels may use */
         bool cpu;
         unsigned cpu_devices, cpu_threads;
-        const char *cpu_broken; /* NULL: none is */
-        const char *cache;      /* NULL: none */
-        uint64_t cache_bytes;   /* that this folder may have */
+        const char *cpu_broken;    /* NULL: none is */
+        const char *cache;         /* NULL: none */
+        const char *builtin_cache; /* likewise */
+        uint64_t cache_bytes;      /* that each of these folders may have */
         unsigned compile_timeout_s;
         bool coalesce, in_place; /* IssueSettings */
         bool fence;              /* kernels reach no other user's memory (compiler/fence.h) */

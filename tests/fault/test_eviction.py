@@ -148,10 +148,12 @@ def test_work_goes_to_a_device_with_room(start_gpuqd):
 
 @pytest.mark.gpu
 @pytest.mark.whole_machine
-def test_more_users_than_the_driver_has_contexts_for(service):
-    """Their jobs are fills, which need a user's context but no module: linking one for each user takes longer than all the rest."""
+def test_more_users_than_the_driver_has_contexts_for(start_gpuqd):
+    """Their workers need gpuq's own kernels, which a spare worker has linked for all of them."""
+    daemon = start_gpuqd(private=False, spare_workers="1")
+    until(lambda: list((daemon.folder / "cache" / "builtin").glob("*.gpuq")), "gpuq's own kernels")
     for uid in range(ALICE, ALICE + MANY):
-        client = service.connect(uid=uid)
+        client = daemon.connect(uid=uid)
         out = client.arena(8)
         client.run_well(Job().fill(out, 8, 7))
         assert out.map[:] == b"\x07" * 8

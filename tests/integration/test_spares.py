@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from harness import kernels
-from harness.client import Refused
+from harness.client import In, Job, Out, Refused, u64
 from harness.kernels import copy_job
 from harness.patience import until
 
@@ -110,6 +110,25 @@ def test_a_compile_runs_as_the_user_and_in_their_cache(service):
     assert folder.stat().st_uid == ALICE
     entries = [path for path in folder.rglob("*") if path.is_file()]
     assert entries and {path.stat().st_uid for path in entries} == {ALICE}
+
+
+@pytest.mark.gpu  # nothing of them has to be linked for the CPU driver
+def test_what_a_spare_linked_serves_all(service):
+    """gpuq's own kernels, whose link takes seconds. A worker that was no spare takes them too."""
+    folder = pathlib.Path(service.settings["cache_dir"]) / "builtin"
+    spare_of(service.connect())
+    until(lambda: list(folder.glob("*.gpuq")), "the spare's result")
+    [entry] = folder.glob("*.gpuq")
+    assert (entry.stat().st_uid, entry.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0, 0o644, 0o755)
+    service.configure(spare_workers="0")
+    until(lambda: not workers(service.connect(), True), "the spare's end")
+    for uid in ALICE, BOB:
+        client = service.connect(uid=uid)
+        module = client.builtin()
+        values, out = client.array(numpy.ones(N)), client.arena(8)
+        client.run_well(Job().launch(module, "sum_f64", [In(values), Out(out), u64(N)], 1, 128))
+        assert out.array("f8").tolist() == [N]
+        assert not list((folder.parent / str(uid)).glob("*.gpuq"))
 
 
 def test_after_a_kill_the_next_job_gets_the_spare(service):

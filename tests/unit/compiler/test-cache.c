@@ -86,16 +86,20 @@ static void what_is_put_comes_back(void **state) {
         assert_int_equal(for_each_file(false), 1); /* no temporary file stays */
 }
 
-static void only_the_user_can_read_it(void **state) {
+static void who_can_read_the_folder_can_read_it(void **state) {
+        static const struct { mode_t folder, file; } modes[] = {{0755, 0644}, {0700, 0600}};
         _cleanup_(freep) char *path = NULL;
         struct stat st;
 
-        put(0xab, "abc", 3, 1000);
         assert_true(asprintf(&path, "%s/%s.gpuq", dir,
                              "abababababababababababababababababababababababababababababababab") >
                     0);
-        assert_int_equal(stat(path, &st), 0);
-        assert_int_equal(st.st_mode & 0777, 0600);
+        for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+                assert_int_equal(chmod(dir, modes[i].folder), 0);
+                put(0xab, "abc", 3, 1000);
+                assert_int_equal(stat(path, &st), 0);
+                assert_int_equal(st.st_mode & 0777, modes[i].file);
+        }
 }
 
 static void every_damage_is_a_miss(void **state) {
@@ -268,7 +272,7 @@ static void the_key_covers_the_request(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_teardown(what_is_put_comes_back, empty_dir),
-                cmocka_unit_test_teardown(only_the_user_can_read_it, empty_dir),
+                cmocka_unit_test_teardown(who_can_read_the_folder_can_read_it, empty_dir),
                 cmocka_unit_test_teardown(every_damage_is_a_miss, empty_dir),
                 cmocka_unit_test_teardown(what_was_used_last_stays, empty_dir),
                 cmocka_unit_test_teardown(the_old_go_before_a_new_one_is_stored, empty_dir),

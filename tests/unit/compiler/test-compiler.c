@@ -77,7 +77,8 @@ typedef struct Run {
         const char *memory;  /* MiB */
         const char *libexec; /* of built-in kernels; NULL: $GPUQ_LIBEXEC */
         bool use_cache;
-        bool fake_linker; /* fake-linker.c, wherever else one may be */
+        const char *builtin_cache; /* or NULL */
+        bool fake_linker;          /* fake-linker.c, wherever else one may be */
         bool fenced;
         const char *libraries; /* folders; NULL: none */
         pid_t pid;
@@ -133,6 +134,10 @@ static void start(Run *run) {
         if (run->use_cache) {
                 argv[i++] = "--cache";
                 argv[i++] = cache;
+        }
+        if (run->builtin_cache) {
+                argv[i++] = "--builtin-cache";
+                argv[i++] = run->builtin_cache;
         }
         if (run->fenced)
                 argv[i++] = "--fence";
@@ -838,6 +843,31 @@ static void the_second_time_comes_from_the_cache(void **state) {
         assert_int_equal(count_files(cache, true), 1); /* and nothing temporary stays */
 }
 
+static void compile_builtin(const char *builtin_cache, bool from_cache) {
+        COMPILE(.target = "sm_90", .format = "builtin", .image = "", .fake_linker = true,
+                .libexec = dir, .use_cache = true, .builtin_cache = builtin_cache);
+
+        assert_int_equal(c->status, COMPILED_OK);
+        assert_int_equal(!!(c->flags & COMPILED_FROM_CACHE), from_cache);
+}
+
+static void built_in_kernels_are_kept_for_all_by_who_may(void **state) {
+        _cleanup_(freep) char *ours = NULL;
+
+        assert_true(asprintf(&ours, "%s/ours", dir) > 0);
+        make_kernels(NULL, PTX("BY_CLANG"));
+        compile_builtin(ours, false); /* it is not made, so here nobody may */
+        assert_int_equal(count_files(cache, true), 1);
+
+        assert_int_equal(mkdir(ours, 0755), 0);
+        compile_builtin(ours, false);
+        compile_builtin(ours, true);
+        assert_int_equal(count_files(ours, true), 1);
+        assert_int_equal(count_files(cache, true), 0);
+        assert_int_equal(rmdir(ours), 0);
+        remove_kernels();
+}
+
 static void errors_are_not_cached(void **state) {
         COMPILE(.target = "cpu", .image = "int a = b;", .use_cache = true);
 
@@ -995,6 +1025,7 @@ int main(void) {
                 cmocka_unit_test(a_library_of_the_machine_is_refused),
                 cmocka_unit_test(an_option_that_is_not_allowed_is_told),
                 cmocka_unit_test(the_second_time_comes_from_the_cache),
+                cmocka_unit_test(built_in_kernels_are_kept_for_all_by_who_may),
                 cmocka_unit_test(errors_are_not_cached),
                 cmocka_unit_test(a_compile_that_takes_too_long_is_ended),
                 cmocka_unit_test(one_that_fills_its_memory_is_told_so),

@@ -164,19 +164,26 @@ static void folder_open_to_others_is_not_taken(void **state) {
         assert_refused(getuid(), "no other user may have write access");
 }
 
-static void folder_against_mps_is_readable_and_ours(void **state) {
+typedef int (*OursFunc)(const char *cache, char **ret_path, char **ret_error);
+
+static void assert_readable_and_ours(OursFunc func) {
         char *path = NULL, *error = NULL;
         struct stat st;
 
-        assert_int_equal(folder_without_mps(cache, &path, &error), 0);
+        assert_int_equal(func(cache, &path, &error), 0);
         assert_return_code(stat(path, &st), errno);
         assert_int_equal(st.st_uid, geteuid());
         assert_int_equal(st.st_mode & 0777, 0755);
 
         assert_return_code(chmod(path, 0777), errno);
         free(path);
-        assert_int_equal(folder_without_mps(cache, &path, &error), -EPERM);
+        assert_int_equal(func(cache, &path, &error), -EPERM);
         free(error);
+}
+
+static void folders_of_ours_are_readable_for_all(void **state) {
+        assert_readable_and_ours(folder_without_mps);
+        assert_readable_and_ours(folder_for_builtin);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
@@ -189,7 +196,7 @@ int main(void) {
                 TEST(link_in_its_place_is_not_followed),
                 TEST(folder_of_somebody_else_is_not_taken),
                 TEST(folder_open_to_others_is_not_taken),
-                TEST(folder_against_mps_is_readable_and_ours),
+                TEST(folders_of_ours_are_readable_for_all),
         };
 
         umask(022);

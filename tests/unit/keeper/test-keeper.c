@@ -461,7 +461,7 @@ static void rubbish_in_the_page_harms_no_keeper(void **state) {
 
 static void worker_starts_with_what_it_needs_and_no_more(void **state) {
         const char *answer;
-        char wanted[512];
+        char wanted[1024];
 
         setenv("LD_PRELOAD_OF_NOBODY", "x", 1);
         daemon_start_serving(&daemon_, true);
@@ -469,8 +469,9 @@ static void worker_starts_with_what_it_needs_and_no_more(void **state) {
         snprintf(wanted, sizeof(wanted),
                  "--coalesce yes --coalesce-us 0 --in-place yes --fence no "
                  "--cpu-devices 1 --cpu-threads 0 --cache %s/cache/%u "
+                 "--builtin-cache %s/cache/builtin "
                  "--cache-bytes 18446744073709551615 --compile-timeout 120\n",
-                 place.folder, getuid());
+                 place.folder, getuid(), place.folder);
         assert_has(answer, "args --device 5 --driver ");
         assert_has(answer, " --connections 32 --poll-us ");
         assert_has(answer, wanted);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A device that has no memory for one more user's context."""
 
+import pathlib
 import threading
 
 import numpy
@@ -151,7 +152,7 @@ def test_work_goes_to_a_device_with_room(start_gpuqd):
 def test_more_users_than_the_driver_has_contexts_for(start_gpuqd):
     """Their workers need gpuq's own kernels, which a spare worker has linked for all of them."""
     daemon = start_gpuqd(private=False, spare_workers="1")
-    until(lambda: list((daemon.folder / "cache" / "builtin").glob("*.gpuq")), "gpuq's own kernels")
+    until(lambda: list((pathlib.Path(daemon.settings["cache_dir"]) / "builtin").glob("*.gpuq")), "gpuq's own kernels")
     for uid in range(ALICE, ALICE + MANY):
         client = daemon.connect(uid=uid)
         out = client.arena(8)

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import sys
 import numpy
 import pytest
 
-from harness import kernels
+from harness import folders, kernels
 from harness.client import In, Job, Out, Refused, u64
 from harness.kernels import copy_job
 from harness.patience import until
@@ -26,6 +27,16 @@ N = 100
 def service(start_gpuqd):
     """Its own, in which nobody has a worker."""
     return start_gpuqd(private=False, spare_workers="1")
+
+
+@pytest.fixture
+def fresh(start_gpuqd):
+    """One like it whose cache is empty."""
+    cache = folders.new("gpuq-cache-")
+    daemon = start_gpuqd(private=False, spare_workers="1", cache_dir=cache)
+    yield daemon
+    daemon.stop()
+    shutil.rmtree(cache)
 
 
 @pytest.fixture
@@ -113,17 +124,17 @@ def test_a_compile_runs_as_the_user_and_in_their_cache(service):
 
 
 @pytest.mark.gpu  # nothing of them has to be linked for the CPU driver
-def test_what_a_spare_linked_serves_all(service):
+def test_what_a_spare_linked_serves_all(fresh):
     """gpuq's own kernels, whose link takes seconds. A worker that was no spare takes them too."""
-    folder = pathlib.Path(service.settings["cache_dir"]) / "builtin"
-    spare_of(service.connect())
+    folder = fresh.settings["cache_dir"] / "builtin"
+    spare_of(fresh.connect())
     until(lambda: list(folder.glob("*.gpuq")), "the spare's result")
     [entry] = folder.glob("*.gpuq")
     assert (entry.stat().st_uid, entry.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0, 0o644, 0o755)
-    service.configure(spare_workers="0")
-    until(lambda: not workers(service.connect(), True), "the spare's end")
+    fresh.configure(spare_workers="0")
+    until(lambda: not workers(fresh.connect(), True), "the spare's end")
     for uid in ALICE, BOB:
-        client = service.connect(uid=uid)
+        client = fresh.connect(uid=uid)
         module = client.builtin()
         values, out = client.array(numpy.ones(N)), client.arena(8)
         client.run_well(Job().launch(module, "sum_f64", [In(values), Out(out), u64(N)], 1, 128))

@@ -201,6 +201,23 @@ static int make_room(const char *path, uint64_t n_new, uint64_t n_bytes_max) {
 
 /* ---- a new one ----------------------------------------------------------------- */
 
+/* Who can read the folder can read the file. */
+static int create_file(const char *dir, char *template) {
+        _cleanup_(closep) int fd = -1;
+        struct stat st;
+
+        fd = mkostemp(template, O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        if (stat(dir, &st) < 0 || fchmod(fd, st.st_mode & 0644) < 0) {
+                int r = -errno;
+
+                (void)unlink(template);
+                return r;
+        }
+        return TAKE_FD(fd);
+}
+
 static int write_file(int fd, const Entry *entry, const void *data, size_t n_data) {
         FILE *f = fdopen(fd, "w");
         bool bad;
@@ -216,13 +233,6 @@ static int write_file(int fd, const Entry *entry, const void *data, size_t n_dat
         return fclose(f) != 0 || bad ? -EIO : 0;
 }
 
-static void open_to_readers_of(const char *dir, int fd) {
-        struct stat st;
-
-        if (stat(dir, &st) == 0)
-                (void)fchmod(fd, st.st_mode & 0644);
-}
-
 int cache_put(const char *dir, const CacheKey *key, const void *data, size_t n_data,
               uint64_t n_bytes_max) {
         _cleanup_(freep) char *path = entry_path(dir, key), *temporary = NULL;
@@ -236,10 +246,9 @@ int cache_put(const char *dir, const CacheKey *key, const void *data, size_t n_d
         if (r < 0)
                 return r;
 
-        fd = mkostemp(temporary, O_CLOEXEC);
+        fd = create_file(dir, temporary);
         if (fd < 0)
-                return -errno;
-        open_to_readers_of(dir, fd);
+                return fd;
 
         make_entry(key, data, n_data, &entry);
         r = write_file(fd, &entry, data, n_data);

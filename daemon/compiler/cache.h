@@ -8,7 +8,8 @@
  * Results of earlier compiles, a file each, in a folder of one user, or of gpuqd for all. A file is
  * written under another name and renamed, and carries its key and a checksum: a
  * damaged one is a miss. The least recently used go before a new one is stored that
- * would be too much: for the user, or for the disk, which others use too.
+ * would be too much: for the user, or for the disk, which others use too. Only uses by
+ * those who may write to the folder count.
  */
 
 #include <stddef.h>

@@ -47,6 +47,19 @@ static void add_file(Hash hash, const char *path) {
         add_text(hash, text);
 }
 
+/* What the file says: sysfs sets its time anew with each start of the machine, and at other times. */
+static void add_driver_version(Hash hash) {
+        FILE *file = fopen("/sys/module/nvidia/version", "re");
+        char version[64] = "";
+
+        if (file) {
+                if (!fgets(version, sizeof(version), file))
+                        version[0] = '\0';
+                fclose(file);
+        }
+        add_text(hash, version);
+}
+
 static int add_own_file(Hash hash, const Request *request, const char *name) {
         _cleanup_(freep) char *path = request_path(request->libexec, name);
 
@@ -129,12 +142,12 @@ static int add_ptx_compiler(Hash hash, const Request *request) {
                 "/usr/local/cuda/lib64/libnvJitLink.so",
                 "/usr/lib/cuda/lib64",
                 "/opt/cuda/lib64",
-                "/sys/module/nvidia/version",
         };
         int r;
 
         for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
                 add_file(hash, libraries[i]);
+        add_driver_version(hash);
         r = add_library_folders(hash, request->libraries);
         if (r < 0)
                 return r;

@@ -27,8 +27,8 @@
  *   --libexec  the folder libexec/gpuq
  *   --name     what error messages call the source; "kernel.cu" without it
  *   --cache    a folder of this user's, made (0700) when missing; without it nothing is kept there
- *   --builtin-cache  a folder of gpuqd's that every user may read: it is asked first, and the result is
- *              kept there by whoever may write to it
+ *   --builtin-cache  a folder of gpuqd's that every user may read: built-in kernels are looked for there
+ *              first. Only a process of gpuqd's user can store results there
  *   --timeout  CPU seconds for it and for each compiler it starts, the wall clock too; 0: none
  *   --cuda-driver  libcuda.so.1 may be opened, and a context made on device --device (0), to
  *              link PTX where nvJitLink is missing

@@ -225,7 +225,8 @@ static void keep(const Request *request, const CacheKey *key) {
                 return;
         if (compiled_parse(data, st.st_size, &compiled) != 0 || compiled->status != COMPILED_OK)
                 return;
-        if (!keep_in(request, request->builtin_cache, key, data, st.st_size))
+        /* What a crash led to, perhaps for lack of memory, is no result for all users. */
+        if (request->plain || !keep_in(request, request->builtin_cache, key, data, st.st_size))
                 (void)keep_in(request, request->cache, key, data, st.st_size);
 }
 
@@ -425,6 +426,8 @@ static int run(Request *request) {
         (void)umask(077);
         if (request->cache && mkdir(request->cache, 0700) < 0 && errno != EEXIST)
                 request->cache = NULL;
+        if (request->format != FORMAT_BUILTIN)
+                request->builtin_cache = NULL;
 
         r = request_read(request);
         if (r == -EFBIG)

@@ -230,6 +230,8 @@ static int folder_of_ours(const char *cache, const char *name, char **ret_path, 
                                    "it must belong to gpuqd's user, and no other user may have "
                                    "write access to it",
                                    ret_error);
+        if ((st.st_mode & 0755) != 0755 && fchmodat(parent, name, 0755, 0) < 0)
+                return folder_fail(-errno, name, strerror(errno), ret_error);
         return folder_path(cache, name, ret_path);
 }
 

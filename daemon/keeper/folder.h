@@ -6,9 +6,10 @@
  * Folder
  *
  * Four kinds of folders. Below cache_dir, which only gpuqd may write: the compile cache of each
- * uid, that of the built-in kernels, and an empty folder that keeps workers away from any MPS daemon. Below state_dir: the
- * supervisor's folders for detached jobs and for the history. A folder of another user is made as that
- * user, so call these where no other thread makes files: in a child that is to become a process.
+ * uid, that of the built-in kernels, and an empty folder that keeps workers away from any MPS daemon.
+ * Below state_dir: the supervisor's folders for detached jobs and for the history. A folder of another
+ * user is made as that user, so call these where no other thread makes files: in a child that is to
+ * become a process.
  */
 
 #include <sys/types.h>
@@ -25,8 +26,10 @@ int folder_for_state(const char *state, const char *name, uid_t uid, gid_t gid, 
 /** folder_without_mps() - CACHE/no-mps, empty, writable for us alone. Arguments and return as above. */
 int folder_without_mps(const char *cache, char **ret_path, char **ret_error);
 /**
- * folder_for_builtin() - CACHE/builtin: compiled built-in kernels, which all workers read. Only we may write, so they are
- * those of spare workers (of all, in a private gpuqd). Arguments and return as above.
+ * folder_for_builtin() - CACHE/builtin: compiled built-in kernels, which all workers read
+ *
+ * Only our user may write, so only spare workers store results there; in a private gpuqd all workers do.
+ * Arguments and return as above.
  */
 int folder_for_builtin(const char *cache, char **ret_path, char **ret_error);
 

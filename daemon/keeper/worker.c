@@ -249,8 +249,8 @@ static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
         const WorkerStart *start = what;
         const KeeperMessage *message = start->message;
         const Config *config = start->config;
-        _cleanup_(freep) char *cache = NULL, *builtin_cache = NULL, *no_builtin = NULL;
-        _cleanup_(freep) char *no_mps = NULL;
+        _cleanup_(freep) char *cache = NULL, *builtin_cache = NULL, *no_mps = NULL;
+        _cleanup_(freep) char *problem = NULL;
         int r;
 
         if (!message->spare) {
@@ -261,8 +261,11 @@ static int worker_make(const void *what, ProcessPlan *plan, char **ret_error) {
         r = folder_without_mps(config->cache_dir, &no_mps, ret_error);
         if (r < 0)
                 return r;
-        /* Without it each user's first worker links these kernels: a full disk is no reason to have no worker. */
-        (void)folder_for_builtin(config->cache_dir, &builtin_cache, &no_builtin);
+        /* Without it each user's first worker links these kernels. A spare is who would store them there. */
+        r = folder_for_builtin(config->cache_dir, &builtin_cache, &problem);
+        if (r < 0 && message->spare)
+                log_warning("each user waits once for gpuq's own kernels: %s",
+                            problem ? problem : strerror(-r));
 
         worker_make_args(&plan->argv, config, message, cache ? cache : "", builtin_cache);
         worker_make_env(&plan->env, start->workers, no_mps);

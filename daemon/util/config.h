@@ -98,11 +98,11 @@ typedef struct Config {
         char *socket;          /* path */
         char *supervisor_user; /* runs the supervisor */
         char *worker_user;     /* runs probes, workers of uid 0, and all with isolation=shared */
-        char *cache_dir;       /* compile caches, one folder a uid */
-        uint64_t cache_bytes;  /* of each folder */
-        char *state_dir;       /* detached jobs and the history; NULL: there are none */
-        char *slurm_dir;       /* accounts of Slurm's jobs, for the history; NULL: none */
-        char *kernel_log;      /* where NVIDIA's driver logs Xids; NULL: it is not read */
+        char *cache_dir; /* compile caches, one folder a uid, and one of the built-in kernels */
+        uint64_t cache_bytes; /* of each folder */
+        char *state_dir;      /* detached jobs and the history; NULL: there are none */
+        char *slurm_dir;      /* accounts of Slurm's jobs, for the history; NULL: none */
+        char *kernel_log;     /* where NVIDIA's driver logs Xids; NULL: it is not read */
         char *libraries; /* folders that workers search first for cuBLASLt and the like, or "none" */
         ConfigAdmission admission;
         ConfigDriver device;

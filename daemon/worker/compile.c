@@ -311,7 +311,7 @@ static size_t compile_words(const Compile *compile, CompileWords *words, const c
                 COMPILE_WORD("--cache");
                 COMPILE_WORD(settings->cache);
         }
-        if (settings->builtin_cache && compile->format == GPUQ__V1__FORMAT__BUILTIN) {
+        if (settings->builtin_cache) {
                 COMPILE_WORD("--builtin-cache");
                 COMPILE_WORD(settings->builtin_cache);
         }

@@ -150,7 +150,7 @@ def test_work_goes_to_a_device_with_room(start_gpuqd):
 @pytest.mark.gpu
 @pytest.mark.whole_machine
 def test_more_users_than_the_driver_has_contexts_for(start_gpuqd):
-    """Their workers need gpuq's own kernels, which a spare worker has linked for all of them."""
+    """Their workers need gpuq's own kernels, which are linked once for all of them."""
     daemon = start_gpuqd(private=False, spare_workers="1")
     until(lambda: list((pathlib.Path(daemon.settings["cache_dir"]) / "builtin").glob("*.gpuq")), "gpuq's own kernels")
     for uid in range(ALICE, ALICE + MANY):

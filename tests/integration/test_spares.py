@@ -127,12 +127,13 @@ def test_a_compile_runs_as_the_user_and_in_their_cache(service):
 def test_what_a_spare_linked_serves_all(fresh):
     """gpuq's own kernels, whose link takes seconds. A worker that was no spare takes them too."""
     folder = fresh.settings["cache_dir"] / "builtin"
-    spare_of(fresh.connect())
+    admin = fresh.connect()
+    spare_of(admin)
     until(lambda: list(folder.glob("*.gpuq")), "the spare's result")
     [entry] = folder.glob("*.gpuq")
     assert (entry.stat().st_uid, entry.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0, 0o644, 0o755)
     fresh.configure(spare_workers="0")
-    until(lambda: not workers(fresh.connect(), True), "the spare's end")
+    until(lambda: not workers(admin, True), "the spare's end")
     for uid in ALICE, BOB:
         client = fresh.connect(uid=uid)
         module = client.builtin()

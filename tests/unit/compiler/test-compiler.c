@@ -843,6 +843,20 @@ static void the_second_time_comes_from_the_cache(void **state) {
         assert_int_equal(count_files(cache, true), 1); /* and nothing temporary stays */
 }
 
+static char *make_ours(void) {
+        char *ours;
+
+        assert_true(asprintf(&ours, "%s/ours", dir) > 0);
+        assert_int_equal(mkdir(ours, 0755), 0);
+        return ours;
+}
+
+static void remove_ours(const char *ours) {
+        (void)count_files(ours, true);
+        assert_int_equal(rmdir(ours), 0);
+        (void)count_files(cache, true);
+}
+
 static void compile_builtin(const char *builtin_cache, bool from_cache) {
         COMPILE(.target = "sm_90", .format = "builtin", .image = "", .fake_linker = true,
                 .libexec = dir, .use_cache = true, .builtin_cache = builtin_cache);
@@ -852,20 +866,45 @@ static void compile_builtin(const char *builtin_cache, bool from_cache) {
 }
 
 static void built_in_kernels_are_kept_for_all_by_who_may(void **state) {
-        _cleanup_(freep) char *ours = NULL;
+        _cleanup_(freep) char *ours = make_ours();
 
-        assert_true(asprintf(&ours, "%s/ours", dir) > 0);
         make_kernels(NULL, PTX("BY_CLANG"));
-        compile_builtin(ours, false); /* it is not made, so here nobody may */
+        compile_builtin("/proc/self/no-such-folder", false); /* where nobody may */
+        compile_builtin("/proc/self/no-such-folder", true);
         assert_int_equal(count_files(cache, true), 1);
 
-        assert_int_equal(mkdir(ours, 0755), 0);
         compile_builtin(ours, false);
         compile_builtin(ours, true);
-        assert_int_equal(count_files(ours, true), 1);
-        assert_int_equal(count_files(cache, true), 0);
-        assert_int_equal(rmdir(ours), 0);
+        assert_int_equal(count_files(ours, false), 1);
+        assert_int_equal(count_files(cache, false), 0);
         remove_kernels();
+        remove_ours(ours);
+}
+
+static void what_a_crash_led_to_is_not_kept_for_all(void **state) {
+        _cleanup_(freep) char *ours = make_ours();
+
+        make_kernels(PTX("CRASH_TWINS"), PTX("BY_CLANG"));
+        compile_builtin(ours, false);
+        compile_builtin(ours, true);
+        assert_int_equal(count_files(ours, false), 0);
+        assert_int_equal(count_files(cache, false), 1);
+        remove_kernels();
+        remove_ours(ours);
+}
+
+static void no_module_of_a_user_is_kept_for_all(void **state) {
+        _cleanup_(freep) char *ours = make_ours();
+
+        for (unsigned i = 0; i < 2; i++) {
+                COMPILE(.target = "sm_90", .image = PTX(""), .fake_linker = true, .use_cache = true,
+                        .builtin_cache = ours);
+
+                assert_int_equal(c->status, COMPILED_OK);
+                assert_int_equal(!!(c->flags & COMPILED_FROM_CACHE), i);
+        }
+        assert_int_equal(count_files(ours, false), 0);
+        remove_ours(ours);
 }
 
 static void errors_are_not_cached(void **state) {
@@ -1026,6 +1065,8 @@ int main(void) {
                 cmocka_unit_test(an_option_that_is_not_allowed_is_told),
                 cmocka_unit_test(the_second_time_comes_from_the_cache),
                 cmocka_unit_test(built_in_kernels_are_kept_for_all_by_who_may),
+                cmocka_unit_test(what_a_crash_led_to_is_not_kept_for_all),
+                cmocka_unit_test(no_module_of_a_user_is_kept_for_all),
                 cmocka_unit_test(errors_are_not_cached),
                 cmocka_unit_test(a_compile_that_takes_too_long_is_ended),
                 cmocka_unit_test(one_that_fills_its_memory_is_told_so),

@@ -174,6 +174,15 @@ static void assert_readable_and_ours(OursFunc func) {
         assert_return_code(stat(path, &st), errno);
         assert_int_equal(st.st_uid, geteuid());
         assert_int_equal(st.st_mode & 0777, 0755);
+        free(path);
+
+        path = NULL;
+        assert_int_equal(func(cache, &path, &error), 0);
+        assert_return_code(chmod(path, 0700), errno); /* then users could not look there */
+        free(path);
+        assert_int_equal(func(cache, &path, &error), 0);
+        assert_return_code(stat(path, &st), errno);
+        assert_int_equal(st.st_mode & 0777, 0755);
 
         assert_return_code(chmod(path, 0777), errno);
         free(path);

@@ -143,6 +143,20 @@ def test_what_a_spare_linked_serves_all(fresh):
         assert not list((folder.parent / str(uid)).glob("*.gpuq"))
 
 
+def test_no_user_can_write_where_all_workers_read(service):
+    """The folder of gpuq's own kernels: what is in it runs in every user's worker."""
+    run_copies(service.connect(uid=ALICE))
+    folder = pathlib.Path(service.settings["cache_dir"]) / "builtin"
+    program = (
+        "import os, pathlib, sys\n"
+        f"folder = pathlib.Path({str(folder)!r})\n"
+        "os.listdir(folder)\n"
+        "for attempt in (lambda: (folder / 'x.gpuq').write_bytes(b'x'), lambda: folder.rename(folder.parent / 'x'),\n"
+        "                lambda: folder.rmdir(), lambda: folder.chmod(0o777)):\n"
+        "    try:\n        attempt()\n    except PermissionError:\n        continue\n    sys.exit(1)\n")
+    subprocess.run([sys.executable, "-c", program], user=ALICE, group=ALICE, extra_groups=[], check=True)
+
+
 def test_after_a_kill_the_next_job_gets_the_spare(service):
     admin, alice = service.connect(), service.connect(uid=ALICE)
     run_copies(alice)

@@ -21,6 +21,7 @@
 #include "compiler/backend.h"
 #include "compiler/opencl.h"
 #include "compiler/process.h"
+#include "driver/driver.h"
 
 typedef gcry_md_hd_t Hash;
 
@@ -45,19 +46,6 @@ static void add_file(Hash hash, const char *path) {
                          (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
         add_text(hash, path);
         add_text(hash, text);
-}
-
-/* What the file says: sysfs sets its time anew with each start of the machine, and at other times. */
-static void add_driver_version(Hash hash) {
-        FILE *file = fopen("/sys/module/nvidia/version", "re");
-        char version[64] = "";
-
-        if (file) {
-                if (!fgets(version, sizeof(version), file))
-                        version[0] = '\0';
-                fclose(file);
-        }
-        add_text(hash, version);
 }
 
 static int add_own_file(Hash hash, const Request *request, const char *name) {
@@ -143,11 +131,13 @@ static int add_ptx_compiler(Hash hash, const Request *request) {
                 "/usr/lib/cuda/lib64",
                 "/opt/cuda/lib64",
         };
+        char version[DRIVER_VERSION_TEXT];
         int r;
 
         for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
                 add_file(hash, libraries[i]);
-        add_driver_version(hash);
+        driver_module_version(version);
+        add_text(hash, version);
         r = add_library_folders(hash, request->libraries);
         if (r < 0)
                 return r;

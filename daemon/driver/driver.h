@@ -249,4 +249,14 @@ int driver_open(const char *path, Driver **ret_driver, const char **ret_problem)
  */
 Driver *driver_close(Driver *driver);
 
+#define DRIVER_VERSION_TEXT 64u
+
+/**
+ * driver_module_version() - of NVIDIA's kernel module, such as "580.159.03"; "" if it is not loaded
+ *
+ * The time of the file that says so means nothing: sysfs sets it anew with each start of the machine, and
+ * at other times.
+ */
+void driver_module_version(char ret_text[static DRIVER_VERSION_TEXT]);
+
 #endif

@@ -87,18 +87,11 @@ static int probe_peers(Probe *probe, unsigned i) {
 
 /* "580.159.03 (CUDA 13.0)": the kernel module reports the first number, the library the second. */
 static void probe_version(Probe *probe) {
-        FILE *file = probe->driver->cpu ? NULL : fopen("/sys/module/nvidia/version", "re");
-        char module[32] = "";
+        char module[DRIVER_VERSION_TEXT] = GPUQ_VERSION;
         int version = 0;
 
-        if (file) {
-                if (!fgets(module, sizeof(module), file))
-                        module[0] = '\0';
-                module[strcspn(module, "\n")] = '\0';
-                fclose(file);
-        }
-        if (probe->driver->cpu)
-                strcpy(module, GPUQ_VERSION);
+        if (!probe->driver->cpu)
+                driver_module_version(module);
 
         probe->driver->cuDriverGetVersion(&version);
         snprintf(probe->version, sizeof(probe->version), "%s%s(CUDA %d.%d)", module,

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "compiler/cache.h"
+#include "driver/driver.h"
 
 static char dir[] = "/tmp/gpuq-test-cache-XXXXXX";
 
@@ -225,12 +226,32 @@ static void a_folder_that_is_not_there_is_an_error(void **state) {
         assert_int_equal(cache_get("/nonexistent/x", &key, &data, &n), -ENOENT);
 }
 
+static const char *module_version = "580.159.03";
+
+/* Instead of that of the driver's library. */
+void driver_module_version(char ret_text[static DRIVER_VERSION_TEXT]) {
+        snprintf(ret_text, DRIVER_VERSION_TEXT, "%s", module_version);
+}
+
 static CacheKey make_key(Request request) {
         CacheKey key;
 
         request.libexec = "/nonexistent";
         assert_int_equal(cache_key(&request, &key), 0);
         return key;
+}
+
+static void the_key_covers_what_the_driver_says_of_its_version(void **state) {
+        const Request request = {.sm = 90, .format = FORMAT_PTX, .name = "n", .image = ""};
+        CacheKey before = make_key(request), same, after;
+        const char *as_it_was = module_version;
+
+        same = make_key(request);
+        module_version = "580.159.04";
+        after = make_key(request);
+        module_version = as_it_was;
+        assert_memory_equal(&before, &same, sizeof(before));
+        assert_memory_not_equal(&before, &after, sizeof(before));
 }
 
 static void the_key_covers_the_request(void **state) {
@@ -281,6 +302,7 @@ int main(void) {
                 cmocka_unit_test(a_cache_takes_half_of_what_others_left),
                 cmocka_unit_test(all_users_together_leave_the_last_of_the_disk),
                 cmocka_unit_test(a_folder_that_is_not_there_is_an_error),
+                cmocka_unit_test(the_key_covers_what_the_driver_says_of_its_version),
                 cmocka_unit_test(the_key_covers_the_request),
         };
 

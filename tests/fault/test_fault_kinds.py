@@ -90,6 +90,25 @@ class Crowd:
             until(lambda: not any(worker.express for worker in client.status().workers), "express workers to end")
             yield
 
+    @contextlib.contextmanager
+    def alone(self, client):
+        """The guilty user's other processes pause with no job outstanding, so no limit keeps the next one from running."""
+        members = self.load.of(GUILTY)
+        for member in members:
+            member.process.send_signal(signal.SIGSTOP)
+        try:
+            until(lambda: not client.queue(), "their jobs to end")
+            yield
+        finally:
+            for member in members:
+                member.process.send_signal(signal.SIGCONT)
+
+    def run_in_vain(self, client, job):
+        """Returns the id of a job that a worker was given which does nothing."""
+        job = client.submit(job)
+        until(lambda: job in client.queue() and client.queue()[job].state == pb.RUNNING, "it to be handed over")
+        return job
+
     def plant(self, client, image, *kernels_of_it):
         return forged.plant(client, self.daemon.settings["cache_dir"], image, *kernels_of_it)
 
@@ -209,14 +228,14 @@ def test_a_worker_that_is_stopped_by_its_own_user(guilty):
     crowd, client, _module = guilty
     module, out = client.load(COUNTER), client.arena(4)  # its jobs do not go to another worker
     client.run_well(Job().launch(module, "count", [Out(out)]))
-    worker = crowd.worker()
-    subprocess.run(["kill", "-STOP", str(worker)], check=True, **as_user(GUILTY))
-    job = client.submit(Job().launch(module, "count", [Out(out)]))
-    until(lambda: job in client.queue() and client.queue()[job].state == pb.RUNNING, "it to be handed over")
-    crowd.load.progress(3, crowd.others)
-    client.cancel(job)
-    assert client.wait(job).state in (pb.CANCELLED, pb.DONE)
-    until(lambda: not processes.is_alive(worker), "it to be ended")
+    with crowd.alone(client):
+        worker = crowd.worker()
+        subprocess.run(["kill", "-STOP", str(worker)], check=True, **as_user(GUILTY))
+        job = crowd.run_in_vain(client, Job().launch(module, "count", [Out(out)]))
+        crowd.load.progress(3, crowd.others)
+        client.cancel(job)
+        assert client.wait(job).state in (pb.CANCELLED, pb.DONE)
+        until(lambda: not processes.is_alive(worker), "it to be ended")
 
 
 def test_nobody_stops_anothers_worker(guilty):
@@ -225,27 +244,52 @@ def test_nobody_stops_anothers_worker(guilty):
     assert ended.returncode != 0
 
 
+class Hang:
+    """A module whose constructor never returns, and the session that loads it."""
+
+    def __init__(self, crowd, client, kernel):
+        self.mark = pathlib.Path(crowd.daemon.folder) / kernel
+        self.mark.touch()
+        self.mark.chmod(0o666)
+        path = os.fsencode(self.mark)
+        ptx = crowd.plant(client, image().replace(NO_PATH + bytes(len(path)), path + bytes(len(NO_PATH))), kernel)
+        self.worker, self.client = crowd.worker(), crowd.daemon.connect(uid=GUILTY)
+        self.client.tell(module_load=pb.ModuleLoad(format=pb.PTX, image=self.client.image(ptx.encode()).id, length=len(ptx),
+                                                   name=forged.NAME))
+        self.wait()
+
+    def wait(self):
+        until(lambda: self.mark.stat().st_size == 5, "a worker to hang")
+        os.truncate(self.mark, 0)
+
+
 @pytest.mark.cpu
-def test_a_worker_that_hangs_in_a_driver_call(guilty):
-    """Loading a module whose constructor never returns. Its session goes, and a job is cancelled that waits in vain."""
+def test_a_worker_that_hangs_in_a_driver_call_ends_with_the_session_that_brought_it_there(guilty):
     crowd, client, module = guilty
     with crowd.without_express(client):  # it would load the module too, and hang
-        worker, hanger = crowd.worker(), crowd.daemon.connect(uid=GUILTY)
-        hangs = pathlib.Path(crowd.daemon.folder) / "hangs"
-        hangs.touch()
-        hangs.chmod(0o666)
-        path = os.fsencode(hangs)
-        hang = crowd.plant(client, image().replace(NO_PATH + bytes(len(path)), path + bytes(len(NO_PATH))), "hangs")
-        hanger.tell(module_load=pb.ModuleLoad(format=pb.PTX, image=hanger.image(hang.encode()).id, length=len(hang),
-                                              name=forged.NAME))
-        until(lambda: hangs.stat().st_size == 5, "the worker to hang")
+        hang = Hang(crowd, client, "hangs_for_its_session")
         job = client.submit(Job().launch(module, "nothing"))
         crowd.load.progress(3, crowd.others)
-        hanger.close()
-        until(lambda: job in client.queue(), "the job")
-        client.cancel(job)
-        assert client.wait(job).state == pb.CANCELLED
-        until(lambda: not processes.is_alive(worker), "it to be ended")
+        assert processes.is_alive(hang.worker)  # a load may take long
+        hang.client.close()
+        until(lambda: not processes.is_alive(hang.worker), "it to be ended")
+        assert client.wait(job).state == pb.DONE
+
+
+@pytest.mark.cpu
+def test_a_worker_that_hangs_in_a_driver_call_ends_with_a_job_behind_it(guilty):
+    """If the job is cancelled. The next worker hangs, too, until the session goes."""
+    crowd, client, module = guilty
+    with crowd.without_express(client):
+        with crowd.alone(client):
+            hang = Hang(crowd, client, "hangs_for_a_job")
+            job = crowd.run_in_vain(client, Job().launch(module, "nothing"))
+            crowd.load.progress(3, crowd.others)
+            client.cancel(job)
+            assert client.wait(job).state == pb.CANCELLED
+            until(lambda: not processes.is_alive(hang.worker), "it to be ended")
+        hang.wait()
+        hang.client.close()
 
 
 RUBBISH = {

@@ -50,6 +50,7 @@ struct Executor {
         uint64_t last_end_ns;
         uint64_t charged_ns; /* paid until then for jobs in flight, see gate.c */
         uint64_t idle_ns;    /* since when no job is in flight */
+        uint64_t dropped_ns; /* when a load in it was given up; 0: it has read that */
 
         TAILQ_HEAD(, Lease) leases; /* rings that it reads (lease.h) */
 

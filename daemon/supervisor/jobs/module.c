@@ -245,9 +245,12 @@ Instance *module_add_instance(Module *module, Executor *executor) {
 }
 
 void instance_drop(Instance *instance) {
+        Executor *executor = instance->executor;
+
         if (instance->state == INSTANCE_ADDING || instance->state == INSTANCE_READY)
-                instance->executor->engine->executor_ops->drop_module(instance->executor,
-                                                                      instance->id);
+                executor->engine->executor_ops->drop_module(executor, instance->id);
+        if (instance->state == INSTANCE_ADDING && !executor->dropped_ns)
+                executor->dropped_ns = engine_now(executor->engine);
         instance_free(instance);
 }
 

@@ -5,7 +5,8 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define WORKERS_SILENT_MS 5000u  /* a worker with jobs that sends nothing for so long hangs */
+#define WORKERS_SILENT_MS 5000u /* a worker with jobs that sends nothing for so long hangs */
+#define WORKERS_STUCK_NS  (2 * WORKERS_SILENT_MS * UINT64_C(1000000)) /* to do what takes no time */
 #define WORKERS_LIAR_MS   60000u /* a responsive worker may report a job's timeout this late */
 
 int workers_init(Workers *workers, Engine *engine) {
@@ -87,6 +88,10 @@ bool workers_flush(Workers *workers, bool may_sleep) {
 
 /* ---- now and then ---------------------------------------------------------- */
 
+static bool workers_is_silent(const Worker *worker) {
+        return uv_now(worker->executor.engine->loop) - worker->heard_ms > WORKERS_SILENT_MS;
+}
+
 /* Counted from the last end in its worker, because jobs beside it may have delayed it. */
 static bool workers_is_overdue(const Job *job, uint64_t now_ns, uint64_t grace_ms) {
         uint64_t ran_ns = now_ns - MAX(job->clock.started_ns, job->executor->last_end_ns);
@@ -97,12 +102,11 @@ static bool workers_is_overdue(const Job *job, uint64_t now_ns, uint64_t grace_m
 /* Any job of a silent worker; of a responsive one the oldest job alone, since others may wait in
  * it. */
 static Job *workers_find_overdue(const Worker *worker, uint64_t now_ns) {
-        uint64_t silent_ms = uv_now(worker->executor.engine->loop) - worker->heard_ms;
         Job *first = TAILQ_FIRST(&worker->executor.inflight), *job;
 
         if (first && workers_is_overdue(first, now_ns, WORKERS_LIAR_MS))
                 return first;
-        if (silent_ms <= WORKERS_SILENT_MS)
+        if (!workers_is_silent(worker))
                 return NULL;
         TAILQ_FOREACH (job, &worker->executor.inflight, link)
                 if (workers_is_overdue(job, now_ns, WORKERS_SILENT_MS))
@@ -114,7 +118,7 @@ static bool workers_keeps_lease(const Worker *worker, uint64_t now_ns) {
         uint64_t recalled_ns = leases_oldest_ns(&worker->executor);
 
         return worker->state == WORKER_READY && recalled_ns &&
-               now_ns - recalled_ns > 2 * WORKERS_SILENT_MS * 1000000ull;
+               now_ns - recalled_ns > WORKERS_STUCK_NS;
 }
 
 /* A lease that was recalled comes back at once. */
@@ -125,6 +129,31 @@ static void workers_check_leases(Worker *worker, uint64_t now_ns) {
         if (!workers_keeps_lease(worker, now_ns))
                 return;
         log_warning("worker %d killed: it keeps a direct ring", worker->executor.pid);
+        worker_kill(worker);
+}
+
+static bool workers_has_read_all(const Worker *worker) {
+        return channel_is_dealt_with(worker->channel, channel_written(worker->channel));
+}
+
+/* A load that nobody waits for any more may hang in the driver, with all jobs of the worker behind it, none of
+ * which runs meanwhile. */
+static void workers_check_load(Worker *worker, uint64_t now_ns) {
+        Executor *executor = &worker->executor;
+
+        if (!executor->dropped_ns || worker->state != WORKER_READY)
+                return;
+        worker_read(worker);
+        if (worker_is_gone(worker))
+                return;
+        if (workers_has_read_all(worker)) {
+                executor->dropped_ns = 0;
+                return;
+        }
+        if (!workers_is_silent(worker) || now_ns - executor->dropped_ns <= WORKERS_STUCK_NS)
+                return;
+        log_warning("worker %d killed: it hangs in loading a module that its client has given up",
+                    executor->pid);
         worker_kill(worker);
 }
 
@@ -172,6 +201,7 @@ void workers_tick(Workers *workers, uint64_t now_ns) {
                 ending_drop_orphans(&worker->executor, now_ns);
                 workers_check_backstop(worker, now_ns);
                 workers_check_leases(worker, now_ns);
+                workers_check_load(worker, now_ns);
                 workers_check_idle(worker, now_ns);
                 worker_tick(worker, now_ns);
                 gate_tick(&worker->executor);

@@ -375,7 +375,8 @@ static bool worker_turn(Fake *fake, FakeWorker *worker) {
         const uint8_t *data;
         size_t n_data;
 
-        if (worker->is_ended || channel_receive(worker->channel, &data, &n_data) != 0)
+        if (worker->is_ended || worker->is_deaf ||
+            channel_receive(worker->channel, &data, &n_data) != 0)
                 return false;
         if (protocol_read(data, n_data, &message))
                 worker_hear(fake, worker, &message);

@@ -47,6 +47,7 @@ typedef struct FakeWorker {
         bool is_stopping;
         bool is_killed;
         bool is_ended;
+        bool is_deaf;  /* it reads nothing */
         bool is_spare; /* it has no user yet */
         Sms sms;       /* that its kernels may use */
         bool is_lax;   /* as of its Fake */

@@ -15,6 +15,8 @@
 #define ISSUED     WORKER_PHASE_ISSUED
 #define COMMITTING WORKER_PHASE_COMMITTING
 
+#define SECOND_NS UINT64_C(1000000000)
+
 #define ILLEGAL_ADDRESS "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"
 
 static FakeClient *client_with_module(Fake *fake, uint32_t uid) {
@@ -517,6 +519,73 @@ static void a_module_that_kills_its_worker_is_given_up(void **state) {
         fake_free(fake);
 }
 
+/* Its client asked for a module, does not get it and goes. Return: the worker. */
+static FakeWorker *abandon_load(Fake *fake, bool hangs) {
+        FakeClient *client = fake_client(fake, FAKE_UID);
+        Gpuq__V1__Request request = GPUQ__V1__REQUEST__INIT;
+        Gpuq__V1__ModuleLoad load = GPUQ__V1__MODULE_LOAD__INIT;
+        FakeWorker *worker = fake_worker(fake, 0, 1);
+
+        fake->hold_modules = true;
+        load.format = GPUQ__V1__FORMAT__BUILTIN;
+        load.device = 1;
+        request.body_case = GPUQ__V1__REQUEST__BODY_MODULE_LOAD;
+        request.module_load = &load;
+        fake_send(client, &request);
+        fake_turn(fake);
+        assert_int_equal(fake->n_held, 1);
+        fake->hold_modules = false;
+        fake->n_held = 0;
+        worker->is_deaf = hangs;
+        fake_client_close(client);
+        fake_turn(fake);
+        return worker;
+}
+
+static void a_worker_that_hangs_in_a_load_that_nobody_waits_for_is_killed(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        Workers *workers = &fake->supervisor->workers;
+        uint64_t id = fake_submit(client, (FakeJob){});
+        FakeWorker *worker = abandon_load(fake, true);
+
+        fake_age(fake, worker, 11000, true);
+        workers_tick(workers, uv_hrtime());
+        fake_turn(fake);
+        assert_false(worker->is_killed); /* not so soon */
+        workers_tick(workers, uv_hrtime() + 11 * SECOND_NS);
+        fake_turn(fake);
+        assert_true(worker->is_killed);
+        fake_end(fake_worker(fake, 1, 1), id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
+static void a_worker_that_hears_that_nobody_waits_for_a_load_goes_on(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        Workers *workers = &fake->supervisor->workers;
+        uint64_t id = fake_submit(client, (FakeJob){});
+        FakeWorker *worker = abandon_load(fake, false);
+
+        assert_int_equal(worker->n_modules_dropped, 1);
+        workers_tick(workers, uv_hrtime());
+        /* What it does not read later is another matter. */
+        worker->is_deaf = true;
+        fake_submit(client, (FakeJob){});
+        fake_turn(fake);
+        fake_age(fake, worker, 11000, true);
+        workers_tick(workers, uv_hrtime() + 11 * SECOND_NS);
+        fake_turn(fake);
+        assert_false(worker->is_killed);
+        worker->is_deaf = false;
+        fake_end(worker, id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void a_module_is_not_blamed_for_what_a_job_did(void **state) {
         WorkerPhase issued[] = {ISSUED};
         Fake *fake = fake_new(2, NULL);
@@ -604,6 +673,8 @@ int main(void) {
                 cmocka_unit_test(workers_that_do_not_start_give_their_jobs_up),
                 cmocka_unit_test(variables_that_died_are_told_once),
                 cmocka_unit_test(a_module_that_kills_its_worker_is_given_up),
+                cmocka_unit_test(a_worker_that_hangs_in_a_load_that_nobody_waits_for_is_killed),
+                cmocka_unit_test(a_worker_that_hears_that_nobody_waits_for_a_load_goes_on),
                 cmocka_unit_test(a_module_is_not_blamed_for_what_a_job_did),
                 cmocka_unit_test(a_module_that_does_not_load_again_is_tried_with_the_next_job),
                 cmocka_unit_test(quitting_tells_clients_and_stops_workers),

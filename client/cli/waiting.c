@@ -37,6 +37,9 @@ static void waiting_tell_job(const gpuq_queue *queue, uint64_t job) {
                 if (strcmp(entry->state, "waiting") == 0)
                         fprintf(stderr, "gpuq: job %s is waiting: %s\n", gpuq_id_format(job, id),
                                 entry->reason);
+                else if (*entry->reason)
+                        fprintf(stderr, "gpuq: job %s is running: %s\n", gpuq_id_format(job, id),
+                                entry->reason);
                 else
                         fprintf(stderr, "gpuq: job %s is running\n", gpuq_id_format(job, id));
         }

@@ -1137,8 +1137,9 @@ typedef struct gpuq_status {
 typedef struct gpuq_queue_entry {
         uint64_t id;
         uint32_t uid;
-        const char *user, *label, *kernel, *reason;
-        const char *state; /* "waiting" or "running" */
+        const char *user, *label, *kernel;
+        const char *reason; /* why it waits; of a running job what its worker waits for, or "" */
+        const char *state;  /* "waiting" or "running" */
         uint64_t waited_us, ran_us;
         int priority;
         int device; /* -1: not chosen yet */

@@ -52,8 +52,20 @@ typedef enum WorkerMessageKind {
         FROM_WORKER_STOPPED, /* the worker exits next. Error, detail, more: assert text, items: WorkerInFlight, all without an end so far */
         FROM_WORKER_RETURNED, /* id: of a session whose ring the worker does not read any more, number: WORKER_TAKEN(), items: WorkerTaken, the jobs that it has, by their tags; their ends follow */
         FROM_WORKER_LENT, /* items: WorkerLent, number: ns in which such jobs were in flight, since the last one */
-        FROM_WORKER_STATS, /* number: bytes of device memory in use, id: those in use by all programs, more: what all jobs wait for, items: bytes of a gpuq.v1.WorkerCounters */
+        FROM_WORKER_STATS, /* number: bytes of device memory in use, id: those in use by all programs, detail: a WorkerWait, items: bytes of a gpuq.v1.WorkerCounters */
 } WorkerMessageKind;
+
+/* What all jobs in a worker wait for. */
+typedef enum WorkerWait {
+        WORKER_WAITS_NOT,
+        WORKER_WAITS_TO_LOAD,     /* a module, at a quiesce point, as the next two */
+        WORKER_WAITS_TO_UNLOAD,   /* a module */
+        WORKER_WAITS_TO_RELEASE,  /* memory */
+        WORKER_WAITS_FOR_BUILTIN, /* kernels */
+        WORKER_WAITS_FOR_PRINTER, /* a kernel that prints runs alone */
+        WORKER_WAITS_FOR_CHECKED, /* another checked job of the same module */
+        _WORKER_WAITS_N,
+} WorkerWait;
 
 /* What a word of MODULE_ADD is. */
 typedef enum WorkerWord {

@@ -56,8 +56,8 @@ bool quiesce_holds(Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns) {
                quiesce->n_tasks >= QUIESCE_TASKS_MAX;
 }
 
-const char *quiesce_waiting(const Quiesce *quiesce) {
+WorkerWait quiesce_waits_for(const Quiesce *quiesce) {
         const QuiesceTask *task = STAILQ_FIRST(&quiesce->tasks);
 
-        return task ? task->what : NULL;
+        return task ? task->what : WORKER_WAITS_NOT;
 }

@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "worker/protocol.h"
+
 #define QUIESCE_LONG_NS                                                                            \
         UINT64_C(20000000) /* since it was issued: older work that takes longer holds nothing up */
 #define QUIESCE_TASKS_MAX 64u /* queued tasks that hold new jobs whatever runs */
@@ -28,7 +30,7 @@ struct QuiesceTask {
         STAILQ_ENTRY(QuiesceTask) link; /* quiesce->tasks */
         QuiesceFunc func;
         void *userdata;
-        const char *what; /* "loading a module", a constant */
+        WorkerWait what;
         bool waiting;
 };
 
@@ -53,7 +55,7 @@ int quiesce_run(Quiesce *quiesce);
  * The first question after a call is queued begins its time.
  */
 bool quiesce_holds(Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns);
-/** quiesce_waiting() - what the first queued task does, or NULL. */
-const char *quiesce_waiting(const Quiesce *quiesce);
+/** quiesce_waits_for() - what the first queued task is. */
+WorkerWait quiesce_waits_for(const Quiesce *quiesce);
 
 #endif

@@ -320,10 +320,10 @@ int report_stats(Outbox *outbox, const MemoryUse *use, const Runner *runner) {
                                            .kind = FROM_WORKER_STATS,
                                            .id = use->all,
                                            .number = use->own,
+                                           .detail = runner_waits_for(runner),
                                            .n_items = (uint32_t)gpuq__v1__worker_counters__pack(
                                                    &counters, packed),
                                    },
-                                   .more = runner_waiting(runner),
                                    .items = packed,
                            },
                            -1);

@@ -284,7 +284,7 @@ static int runner_quiesce(Runner *runner, bool *ret_any) {
         int r;
 
         if (runner->streams->n_busy > 0 || !TAILQ_EMPTY(&runner->ended) ||
-            !quiesce_waiting(runner->quiesce))
+            quiesce_waits_for(runner->quiesce) == WORKER_WAITS_NOT)
                 return 0;
         r = quiesce_run(runner->quiesce);
         if (r)
@@ -373,19 +373,19 @@ bool runner_is_holding(const Runner *runner) {
         return runner->forming.n_open > 0;
 }
 
-const char *runner_waiting(const Runner *runner) {
-        const char *waiting = quiesce_waiting(runner->quiesce);
+WorkerWait runner_waits_for(const Runner *runner) {
+        WorkerWait wait = quiesce_waits_for(runner->quiesce);
         const Job *job = TAILQ_FIRST(&runner->waiting);
 
-        if (waiting)
-                return waiting;
+        if (wait != WORKER_WAITS_NOT)
+                return wait;
         if (!runner->open)
-                return "gpuq's own kernels are being loaded";
+                return WORKER_WAITS_FOR_BUILTIN;
         if (runner->alone || (job && job->program && job->program->has_printf))
-                return "a kernel that prints runs alone";
+                return WORKER_WAITS_FOR_PRINTER;
         if (job && job->program && !checked_is_free(job))
-                return "another checked job of the same module runs";
-        return "";
+                return WORKER_WAITS_FOR_CHECKED;
+        return WORKER_WAITS_NOT;
 }
 
 WorkerPhase runner_phase(const Job *job) {

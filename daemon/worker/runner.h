@@ -99,8 +99,8 @@ void runner_free_ended(Runner *runner);
 bool runner_is_idle(const Runner *runner);
 /** runner_is_holding() - jobs wait briefly for others: the loop must keep turning. */
 bool runner_is_holding(const Runner *runner);
-/** runner_waiting() - what all jobs wait for, or "". */
-const char *runner_waiting(const Runner *runner);
+/** runner_waits_for() - what all jobs wait for. */
+WorkerWait runner_waits_for(const Runner *runner);
 /** runner_phase() - the phase of an unfinished job. */
 WorkerPhase runner_phase(const Job *job);
 

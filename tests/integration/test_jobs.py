@@ -272,6 +272,18 @@ def test_dependencies_between_sessions(gpuqd, client, module):
     assert noted(log) == [2, 3]
 
 
+def test_the_queue_tells_why_a_job_that_its_worker_has_does_not_run_yet(client, module):
+    printing = client.load('extern "C" __global__ void prints() { printf("well\\n"); }')
+    gate = GateJob(client, module)
+    gate.wait_for(1)
+    job = client.submit(Job().launch(printing, "prints"))
+    until(lambda: client.queue()[job].reason == "its worker waits (a kernel that prints runs alone)", "the reason")
+    assert client.queue()[job].state == pb.RUNNING
+    client.cancel(gate.id)  # what opens the gate would wait, too
+    assert client.wait(gate.id).state == pb.CANCELLED
+    assert client.wait(job).output == "well\n"
+
+
 def test_a_dependency_that_is_done_already_does_not_hold(client, module):
     first = client.submit(Job().launch(module, "nothing"))
     client.wait(first)

@@ -90,12 +90,10 @@ static void page_add_job(Page *page, const Job *job) {
         entry->priority = job->entry.priority;
         entry->device = job->device ? job->device->index + 1 : 0;
         entry->retries = job->retries;
-        if (job->state == JOB_RUNNING) {
+        if (job->state == JOB_RUNNING)
                 entry->ran_us = (page->now_ns - job->clock.started_ns) / 1000;
-        } else {
-                reason_write(job, reason, LISTING_REASON_MAX);
-                entry->reason = reason;
-        }
+        reason_write(job, reason, LISTING_REASON_MAX);
+        entry->reason = reason;
         page_added(page, entry);
 }
 

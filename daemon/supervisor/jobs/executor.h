@@ -58,7 +58,7 @@ struct Executor {
         Instance *instances; /* modules that it was given */
         unsigned n_parked;   /* jobs that wait for one of these */
         unsigned n_crowded;  /* instances for which INSTANCE_PARKED_MAX jobs wait */
-        char *waiting;       /* what the worker waits to do until no kernel runs; NULL: nothing */
+        const char *waiting; /* what its jobs wait for; NULL: nothing */
 };
 
 /* A job's end as the worker reports it; the worker is not trusted. */

@@ -6,7 +6,8 @@
  * Reason
  *
  * Why a WAITING job or a LOADING module waits, as text for `gpuq queue`. Of several reasons, the one
- * that must go away first.
+ * that must go away first. Of a RUNNING job, for which its worker may have done nothing yet, what its worker
+ * waits for; "": nothing.
  */
 
 #include "job.h"

@@ -66,7 +66,6 @@ static void worker_on_close(uv_handle_t *handle) {
         if (--worker->n_handles)
                 return;
         channel_free(worker->channel);
-        free(worker->executor.waiting);
         free(worker->last_output);
         failure_free(worker->verdict);
         free(worker);

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "proto/count.h"
-#include "proto/text.h"
 #include "util/activity.h"
 #include "util/bump.h"
 #include "jobs.h"
@@ -202,8 +201,18 @@ static const char *worker_on_stopped(Worker *worker, const WorkerMessage *stoppe
 }
 
 static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
+        static const char *const waits[_WORKER_WAITS_N] = {
+                [WORKER_WAITS_TO_LOAD] = "a module is loaded once the running jobs have ended",
+                [WORKER_WAITS_TO_UNLOAD] = "a module is unloaded once the running jobs have ended",
+                [WORKER_WAITS_TO_RELEASE] = "memory is released once the running jobs have ended",
+                [WORKER_WAITS_FOR_BUILTIN] = "gpuq's own kernels are being loaded",
+                [WORKER_WAITS_FOR_PRINTER] = "a kernel that prints runs alone",
+                [WORKER_WAITS_FOR_CHECKED] = "another checked job of the same module runs",
+        };
         const Gpuq__V1__WorkerCounters *counters;
 
+        if (stats->head.detail >= _WORKER_WAITS_N)
+                return "it waits for something unknown";
         if (stats->head.n_items > WORKER_COUNTERS_MAX)
                 return "it sent too many counters";
         if (count_parts(&gpuq__v1__worker_counters__descriptor, stats->items, stats->head.n_items,
@@ -222,10 +231,7 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
         /* Without the unknown fields, which are freed with the message. */
         worker->counters.base =
                 (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&gpuq__v1__worker_counters__descriptor);
-        free(worker->executor.waiting);
-        worker->executor.waiting = *stats->more ? strndup(stats->more, 256) : NULL;
-        if (worker->executor.waiting)
-                text_clean_line(worker->executor.waiting);
+        worker->executor.waiting = waits[stats->head.detail];
         return NULL;
 }
 

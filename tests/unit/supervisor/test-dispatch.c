@@ -590,6 +590,29 @@ static void another_device_is_used_once_the_first_is_never_idle(void **state) {
         fake_free(fake);
 }
 
+static void say_wait(Fake *fake, FakeWorker *worker, WorkerWait wait) {
+        fake_say(worker, (WorkerMessage){{.kind = FROM_WORKER_STATS, .detail = wait}}, -1);
+        fake_turn(fake);
+}
+
+static void the_queue_tells_what_the_worker_of_a_running_job_waits_for(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *client = client_with_module(fake, FAKE_UID);
+        uint64_t id = fake_submit(client, (FakeJob){});
+        FakeWorker *worker = fake_worker(fake, 0, 1);
+
+        assert_string_equal(fake_reason(client, id), "");
+        say_wait(fake, worker, WORKER_WAITS_FOR_BUILTIN);
+        assert_string_equal(fake_reason(client, id),
+                            "its worker waits (gpuq's own kernels are being loaded)");
+        say_wait(fake, worker, WORKER_WAITS_NOT);
+        assert_string_equal(fake_reason(client, id), "");
+        fake_end(worker, id, 0);
+        fake_expect_end(client, id, DONE, 0, NULL);
+        fake_client_close(client);
+        fake_free(fake);
+}
+
 static void a_job_waits_while_its_module_loads_on_another_device(void **state) {
         Fake *fake = fake_new(2, NULL);
         FakeClient *client = client_with_module(fake, FAKE_UID);
@@ -602,6 +625,9 @@ static void a_job_waits_while_its_module_loads_on_another_device(void **state) {
         fake_turn(fake);
         assert_int_equal(worker->device, 1);
         assert_string_equal(fake_reason(client, first), "its module is being compiled");
+        say_wait(fake, worker, WORKER_WAITS_TO_LOAD);
+        assert_string_equal(fake_reason(client, first),
+                            "a module is loaded once the running jobs have ended");
         fake_release_modules(fake, worker, 0);
         worker = fake_worker(fake, 1, 3);
         for (size_t i = 0; i < 3; ++i)
@@ -760,6 +786,7 @@ int main(void) {
                 cmocka_unit_test(a_dead_clients_waiting_jobs_go),
                 cmocka_unit_test(each_worker_is_given_an_arena_once),
                 cmocka_unit_test(another_device_is_used_once_the_first_is_never_idle),
+                cmocka_unit_test(the_queue_tells_what_the_worker_of_a_running_job_waits_for),
                 cmocka_unit_test(a_job_waits_while_its_module_loads_on_another_device),
                 cmocka_unit_test(a_module_that_does_not_load_fails_the_jobs_that_need_it),
                 cmocka_unit_test(an_idle_worker_is_stopped_but_not_one_that_holds_variables),

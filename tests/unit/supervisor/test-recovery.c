@@ -291,7 +291,15 @@ static void a_worker_that_lies_is_killed(void **state) {
 
 /* Each as the last word of a worker with two jobs. */
 static void a_worker_whose_messages_make_no_sense_is_killed(void **state) {
-        enum { ERROR_OF_TWO_ENDS, UNKNOWN_PHASE, NO_COUNTERS, MODULE_TWICE, OF_A_PROBE, N_WAYS };
+        enum {
+                ERROR_OF_TWO_ENDS,
+                UNKNOWN_PHASE,
+                NO_COUNTERS,
+                UNKNOWN_WAIT,
+                MODULE_TWICE,
+                OF_A_PROBE,
+                N_WAYS,
+        };
 
         for (int way = 0; way < N_WAYS; ++way) {
                 Fake *fake = fake_new(1, NULL);
@@ -309,6 +317,7 @@ static void a_worker_whose_messages_make_no_sense_is_killed(void **state) {
                                            .items = jobs},
                         [NO_COUNTERS] = {{.kind = FROM_WORKER_STATS, .n_items = 4},
                                          .items = "\xff\xff\xff\xff"},
+                        [UNKNOWN_WAIT] = {{.kind = FROM_WORKER_STATS, .detail = _WORKER_WAITS_N}},
                         [MODULE_TWICE] = {{.kind = FROM_WORKER_MODULE_ADDED,
                                            .id = client->module,
                                            .n_items = 4},

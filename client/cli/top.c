@@ -331,7 +331,8 @@ static void job_row(Table *table, const TopJob *job) {
         table_cell(table, "%s", dash(*entry->label ? entry->label : entry->kernel));
         table_cell(table, "%s", human_us(running ? entry->ran_us : entry->waited_us).text);
         device_cell(table, entry->device);
-        table_cell(table, "%s%s", running ? "running" : "waiting: ", running ? "" : entry->reason);
+        table_cell(table, "%s%s%s", running ? "running" : "waiting", *entry->reason ? ": " : "",
+                   entry->reason);
 }
 
 static void module_row(Table *table, const gpuq_queue_module *module) {

@@ -1138,7 +1138,7 @@ typedef struct gpuq_queue_entry {
         uint64_t id;
         uint32_t uid;
         const char *user, *label, *kernel;
-        const char *reason; /* why it waits; of a running job what its worker waits for, or "" */
+        const char *reason; /* why it waits, or why its worker runs no job yet; "": neither */
         const char *state;  /* "waiting" or "running" */
         uint64_t waited_us, ran_us;
         int priority;

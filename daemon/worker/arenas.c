@@ -37,7 +37,6 @@ static void arenas_maybe_free(Arena *arena) {
 
         arena->task.func = arenas_on_free;
         arena->task.userdata = arena;
-        arena->task.what = WORKER_WAITS_TO_RELEASE;
         quiesce_add(arena->arenas->quiesce, &arena->task);
 }
 

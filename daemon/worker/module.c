@@ -86,7 +86,6 @@ static void module_maybe_free(Module *module) {
                 return;
         }
         module->task.func = module_on_unload;
-        module->task.what = WORKER_WAITS_TO_UNLOAD;
         quiesce_add(module->modules->quiesce, &module->task);
 }
 
@@ -240,7 +239,6 @@ static void module_on_compiled(void *userdata, Compiled *compiled, void *data,
         }
         module->state = MODULE_LOADING;
         module->task.func = module_on_load;
-        module->task.what = WORKER_WAITS_TO_LOAD;
         quiesce_add(module->modules->quiesce, &module->task);
 }
 

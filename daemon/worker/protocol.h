@@ -55,15 +55,12 @@ typedef enum WorkerMessageKind {
         FROM_WORKER_STATS, /* number: bytes of device memory in use, id: those in use by all programs, detail: a WorkerWait, items: bytes of a gpuq.v1.WorkerCounters */
 } WorkerMessageKind;
 
-/* What all jobs in a worker wait for. */
+/* Why a worker holds jobs back. */
 typedef enum WorkerWait {
         WORKER_WAITS_NOT,
-        WORKER_WAITS_TO_LOAD,     /* a module, at a quiesce point, as the next two */
-        WORKER_WAITS_TO_UNLOAD,   /* a module */
-        WORKER_WAITS_TO_RELEASE,  /* memory */
-        WORKER_WAITS_FOR_BUILTIN, /* kernels */
-        WORKER_WAITS_FOR_PRINTER, /* a kernel that prints runs alone */
-        WORKER_WAITS_FOR_CHECKED, /* another checked job of the same module */
+        WORKER_WAITS_FOR_QUIET,   /* a module is loaded, for example, when no kernel runs */
+        WORKER_WAITS_FOR_BUILTIN, /* no job runs before gpuq's own kernels are loaded */
+        WORKER_WAITS_FOR_ONE,     /* a job runs alone, or is to */
         _WORKER_WAITS_N,
 } WorkerWait;
 

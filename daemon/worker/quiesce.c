@@ -56,8 +56,6 @@ bool quiesce_holds(Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns) {
                quiesce->n_tasks >= QUIESCE_TASKS_MAX;
 }
 
-WorkerWait quiesce_waits_for(const Quiesce *quiesce) {
-        const QuiesceTask *task = STAILQ_FIRST(&quiesce->tasks);
-
-        return task ? task->what : WORKER_WAITS_NOT;
+bool quiesce_is_wanted(const Quiesce *quiesce) {
+        return quiesce->n_tasks > 0;
 }

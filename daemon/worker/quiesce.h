@@ -16,8 +16,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "worker/protocol.h"
-
 #define QUIESCE_LONG_NS                                                                            \
         UINT64_C(20000000) /* since it was issued: older work that takes longer holds nothing up */
 #define QUIESCE_TASKS_MAX 64u /* queued tasks that hold new jobs whatever runs */
@@ -30,7 +28,6 @@ struct QuiesceTask {
         STAILQ_ENTRY(QuiesceTask) link; /* quiesce->tasks */
         QuiesceFunc func;
         void *userdata;
-        WorkerWait what;
         bool waiting;
 };
 
@@ -55,7 +52,7 @@ int quiesce_run(Quiesce *quiesce);
  * The first question after a call is queued begins its time.
  */
 bool quiesce_holds(Quiesce *quiesce, uint64_t oldest_ns, uint64_t now_ns);
-/** quiesce_waits_for() - what the first queued task is. */
-WorkerWait quiesce_waits_for(const Quiesce *quiesce);
+/** quiesce_is_wanted() - a task is queued. */
+bool quiesce_is_wanted(const Quiesce *quiesce);
 
 #endif

@@ -284,7 +284,7 @@ static int runner_quiesce(Runner *runner, bool *ret_any) {
         int r;
 
         if (runner->streams->n_busy > 0 || !TAILQ_EMPTY(&runner->ended) ||
-            quiesce_waits_for(runner->quiesce) == WORKER_WAITS_NOT)
+            !quiesce_is_wanted(runner->quiesce))
                 return 0;
         r = quiesce_run(runner->quiesce);
         if (r)
@@ -374,17 +374,16 @@ bool runner_is_holding(const Runner *runner) {
 }
 
 WorkerWait runner_waits_for(const Runner *runner) {
-        WorkerWait wait = quiesce_waits_for(runner->quiesce);
         const Job *job = TAILQ_FIRST(&runner->waiting);
 
-        if (wait != WORKER_WAITS_NOT)
-                return wait;
+        if (quiesce_is_wanted(runner->quiesce))
+                return WORKER_WAITS_FOR_QUIET;
         if (!runner->open)
                 return WORKER_WAITS_FOR_BUILTIN;
-        if (runner->alone || (job && job->program && job->program->has_printf))
-                return WORKER_WAITS_FOR_PRINTER;
-        if (job && job->program && !checked_is_free(job))
-                return WORKER_WAITS_FOR_CHECKED;
+        if (runner->alone)
+                return WORKER_WAITS_FOR_ONE;
+        if (job && job->program && (job->program->has_printf || !checked_is_free(job)))
+                return WORKER_WAITS_FOR_ONE;
         return WORKER_WAITS_NOT;
 }
 

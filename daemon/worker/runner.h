@@ -99,7 +99,7 @@ void runner_free_ended(Runner *runner);
 bool runner_is_idle(const Runner *runner);
 /** runner_is_holding() - jobs wait briefly for others: the loop must keep turning. */
 bool runner_is_holding(const Runner *runner);
-/** runner_waits_for() - what all jobs wait for. */
+/** runner_waits_for() - why it holds jobs back. */
 WorkerWait runner_waits_for(const Runner *runner);
 /** runner_phase() - the phase of an unfinished job. */
 WorkerPhase runner_phase(const Job *job);

@@ -272,16 +272,21 @@ def test_dependencies_between_sessions(gpuqd, client, module):
     assert noted(log) == [2, 3]
 
 
-def test_the_queue_tells_why_a_job_that_its_worker_has_does_not_run_yet(client, module):
-    printing = client.load('extern "C" __global__ void prints() { printf("well\\n"); }')
-    gate = GateJob(client, module)
+def test_the_queue_tells_why_a_module_is_not_loaded_yet(lend_gpuqd):
+    client = lend_gpuqd(express="no").connect()  # the module would be loaded there
+    gate = GateJob(client, client.load(kernels.BASIC))
     gate.wait_for(1)
-    job = client.submit(Job().launch(printing, "prints"))
-    until(lambda: client.queue()[job].reason == "its worker waits (a kernel that prints runs alone)", "the reason")
-    assert client.queue()[job].state == pb.RUNNING
+    source = b'extern "C" __global__ void other() {}'
+    load = client.tell(module_load=pb.ModuleLoad(format=pb.SOURCE, image=client.image(source).id, length=len(source), name="other.cu"))
+
+    def reasons():
+        return [entry.reason for entry in client.call(queue_get=pb.QueueGet()).queue.modules]
+
+    until(lambda: reasons() == ["it is loaded once the running jobs have ended"], "the reason")
+    assert client.queue()[gate.id].reason == ""  # it runs
     client.cancel(gate.id)  # what opens the gate would wait, too
     assert client.wait(gate.id).state == pb.CANCELLED
-    assert client.wait(job).output == "well\n"
+    client.answer(load)
 
 
 def test_a_dependency_that_is_done_already_does_not_hold(client, module):

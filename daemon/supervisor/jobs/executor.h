@@ -32,6 +32,14 @@ typedef struct Workers Workers;
 
 TAILQ_HEAD(ExecutorJobs, Job);
 
+/* Why the worker holds jobs back, as it says. */
+typedef enum ExecutorWait {
+        EXECUTOR_WAITS_NOT,
+        EXECUTOR_WAITS_FOR_QUIET,   /* a module is loaded, for example, when no kernel runs */
+        EXECUTOR_WAITS_FOR_BUILTIN, /* no job runs before gpuq's own kernels are loaded */
+        EXECUTOR_WAITS_FOR_ONE,     /* a job runs alone, or is to */
+} ExecutorWait;
+
 struct Executor {
         uint32_t id; /* the worker's */
         int32_t pid; /* of its process; 0: not started yet */
@@ -50,7 +58,6 @@ struct Executor {
         uint64_t last_end_ns;
         uint64_t charged_ns; /* paid until then for jobs in flight, see gate.c */
         uint64_t idle_ns;    /* since when no job is in flight */
-        uint64_t dropped_ns; /* when a load in it was given up; 0: it has read that */
 
         TAILQ_HEAD(, Lease) leases; /* rings that it reads (lease.h) */
 
@@ -58,7 +65,7 @@ struct Executor {
         Instance *instances; /* modules that it was given */
         unsigned n_parked;   /* jobs that wait for one of these */
         unsigned n_crowded;  /* instances for which INSTANCE_PARKED_MAX jobs wait */
-        const char *waiting; /* what its jobs wait for; NULL: nothing */
+        ExecutorWait wait;
 };
 
 /* A job's end as the worker reports it; the worker is not trusted. */
@@ -99,7 +106,8 @@ typedef struct ExecutorOps {
         /** push_module() - have it load the module. Return: 0, or -ENOMEM. */
         int (*push_module)(Executor *executor, Module *module);
         void (*drop_arena)(Executor *executor, uint64_t id);
-        void (*drop_module)(Executor *executor, uint64_t id);
+        /** drop_module() - have it unload the module, or not load it if it has not done so yet. */
+        void (*drop_module)(Executor *executor, uint64_t id, bool is_loading);
         /** lend() - have it read the lease's ring, which stays its owner's. Return: 0, or -ENOMEM. */
         int (*lend)(Executor *executor, Lease *lease);
         /** recall() - have it give the lease back: lease_returned(), or leases_lost(). */

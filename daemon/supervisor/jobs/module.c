@@ -246,11 +246,10 @@ Instance *module_add_instance(Module *module, Executor *executor) {
 
 void instance_drop(Instance *instance) {
         Executor *executor = instance->executor;
+        bool is_loading = instance->state == INSTANCE_ADDING;
 
-        if (instance->state == INSTANCE_ADDING || instance->state == INSTANCE_READY)
-                executor->engine->executor_ops->drop_module(executor, instance->id);
-        if (instance->state == INSTANCE_ADDING && !executor->dropped_ns)
-                executor->dropped_ns = engine_now(executor->engine);
+        if (is_loading || instance->state == INSTANCE_READY)
+                executor->engine->executor_ops->drop_module(executor, instance->id, is_loading);
         instance_free(instance);
 }
 

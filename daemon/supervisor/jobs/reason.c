@@ -138,7 +138,9 @@ static void reason_no_device(const Engine *engine, char *text, size_t n_text) {
 static const char *reason_instance(const Instance *instance) {
         if (instance->state == INSTANCE_QUEUED)
                 return "other modules are loaded first";
-        return instance->executor->waiting ? instance->executor->waiting : "it is being compiled";
+        if (instance->executor->wait == EXECUTOR_WAITS_FOR_QUIET)
+                return "it is loaded once the running jobs have ended";
+        return "it is being compiled";
 }
 
 void reason_write_module(const Module *module, char *text, size_t n_text) {
@@ -154,15 +156,10 @@ void reason_write_module(const Module *module, char *text, size_t n_text) {
         snprintf(text, n_text, "%s", instance ? reason_instance(instance) : "queued");
 }
 
-static void reason_parked(const Executor *executor, char *text, size_t n_text) {
-        snprintf(text, n_text, "%s",
-                 executor->waiting ? executor->waiting : "its module is being compiled");
-}
+static void reason_running(const Executor *executor, char *text, size_t n_text) {
+        bool is_held = executor->is_ready && executor->wait == EXECUTOR_WAITS_FOR_BUILTIN;
 
-static void reason_running(const Job *job, char *text, size_t n_text) {
-        text[0] = '\0';
-        if (job->executor->waiting)
-                snprintf(text, n_text, "its worker waits (%s)", job->executor->waiting);
+        snprintf(text, n_text, "%s", is_held ? "its worker loads gpuq's own kernels first" : "");
 }
 
 void reason_write(const Job *job, char *text, size_t n_text) {
@@ -171,10 +168,13 @@ void reason_write(const Job *job, char *text, size_t n_text) {
                         reason_no_device(job->engine, text, n_text);
                         return;
                 case JOB_PARKED:
-                        reason_parked(job->instance->executor, text, n_text);
+                        snprintf(text, n_text, "%s",
+                                 job->instance->executor->wait == EXECUTOR_WAITS_FOR_QUIET
+                                         ? "its module is loaded once the running jobs have ended"
+                                         : "its module is being compiled");
                         return;
                 case JOB_INFLIGHT:
-                        reason_running(job, text, n_text);
+                        reason_running(job->executor, text, n_text);
                         return;
                 case JOB_QUEUED:
                 case JOB_ALONE:

@@ -6,8 +6,7 @@
  * Reason
  *
  * Why a WAITING job or a LOADING module waits, as text for `gpuq queue`. Of several reasons, the one
- * that must go away first. Of a RUNNING job, for which its worker may have done nothing yet, what its worker
- * waits for; "": nothing.
+ * that must go away first. Of a RUNNING job, why its worker runs no job yet; "": it does.
  */
 
 #include "job.h"
@@ -21,7 +20,7 @@
  * Return: how many were counted.
  */
 size_t reason_count(User *user);
-/** reason_write() - the reason of a job whose user reason_count() has counted. */
+/** reason_write() - the reason of a job; of a WAITING one reason_count() has counted its user's. */
 void reason_write(const Job *job, char *text, size_t n_text);
 /** reason_write_module() - the same for a module. */
 void reason_write_module(const Module *module, char *text, size_t n_text);

@@ -372,7 +372,7 @@ const char *worker_state_name(const Worker *worker) {
                 case WORKER_SPARE:
                         return "spare";
                 case WORKER_READY:
-                        if (worker->executor.waiting)
+                        if (worker->executor.wait != EXECUTOR_WAITS_NOT)
                                 return "draining";
                         return worker->executor.n_inflight || !TAILQ_EMPTY(&worker->executor.leases)
                                        ? "busy"

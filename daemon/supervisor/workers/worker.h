@@ -71,6 +71,15 @@ typedef enum WorkerState {
         _WORKER_STATE_N,
 } WorkerState;
 
+/* It was told that a module which it loads is not wanted any more. Unless it hangs in the load, it reads
+ * that soon. */
+typedef struct WorkerDrop {
+        bool is_awaited;
+        bool is_written; /* all of it is in the ring, before: */
+        uint32_t position;
+        unsigned n_ticks; /* since when it has not been read */
+} WorkerDrop;
+
 struct Worker {
         Executor
                 executor; /* the scheduler's view; its slot is NULL for a spare, a probe, and once LOST */
@@ -99,6 +108,7 @@ struct Worker {
         bool is_awake;  /* the loop reads it without waiting for its bell */
         bool is_proved; /* it has done something useful */
 
+        WorkerDrop drop;
         uint64_t heard_ms; /* its latest message, by the loop's clock */
         int budget;        /* bytes to read of it in this turn; below 0: from the next ones */
         int credit;        /* messages that it may still send */

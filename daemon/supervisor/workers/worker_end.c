@@ -177,6 +177,8 @@ void worker_stop(Worker *worker) {
 void worker_kill(Worker *worker) {
         if (worker_is_open(worker))
                 worker_set_state(worker, WORKER_STOPPING);
+        if (worker->state == WORKER_STOPPING && !worker->is_unwanted)
+                worker->executor.idle_ns = engine_now(worker->executor.engine);
         worker->is_unwanted = true;
         keeper_link_kill(worker->executor.engine->keeper, worker->executor.id);
 }
@@ -250,7 +252,8 @@ void worker_tick(Worker *worker, uint64_t now_ns) {
         worker_earn(worker);
         if (worker->state == WORKER_STARTING)
                 worker_check_start(worker, now_ns);
-        else if (worker->state == WORKER_DYING)
+        else if (worker->state == WORKER_DYING ||
+                 (worker->state == WORKER_STOPPING && worker->is_unwanted))
                 worker_check_death(worker, now_ns);
 }
 

@@ -201,13 +201,11 @@ static const char *worker_on_stopped(Worker *worker, const WorkerMessage *stoppe
 }
 
 static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
-        static const char *const waits[_WORKER_WAITS_N] = {
-                [WORKER_WAITS_TO_LOAD] = "a module is loaded once the running jobs have ended",
-                [WORKER_WAITS_TO_UNLOAD] = "a module is unloaded once the running jobs have ended",
-                [WORKER_WAITS_TO_RELEASE] = "memory is released once the running jobs have ended",
-                [WORKER_WAITS_FOR_BUILTIN] = "gpuq's own kernels are being loaded",
-                [WORKER_WAITS_FOR_PRINTER] = "a kernel that prints runs alone",
-                [WORKER_WAITS_FOR_CHECKED] = "another checked job of the same module runs",
+        static const ExecutorWait waits[_WORKER_WAITS_N] = {
+                [WORKER_WAITS_NOT] = EXECUTOR_WAITS_NOT,
+                [WORKER_WAITS_FOR_QUIET] = EXECUTOR_WAITS_FOR_QUIET,
+                [WORKER_WAITS_FOR_BUILTIN] = EXECUTOR_WAITS_FOR_BUILTIN,
+                [WORKER_WAITS_FOR_ONE] = EXECUTOR_WAITS_FOR_ONE,
         };
         const Gpuq__V1__WorkerCounters *counters;
 
@@ -231,7 +229,7 @@ static const char *worker_on_stats(Worker *worker, const WorkerMessage *stats) {
         /* Without the unknown fields, which are freed with the message. */
         worker->counters.base =
                 (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&gpuq__v1__worker_counters__descriptor);
-        worker->executor.waiting = waits[stats->head.detail];
+        worker->executor.wait = waits[stats->head.detail];
         return NULL;
 }
 

@@ -65,8 +65,13 @@ static void worker_ops_drop_arena(Executor *executor, uint64_t id) {
         worker_drop(worker_of(executor), TO_WORKER_ARENA_DROP, id);
 }
 
-static void worker_ops_drop_module(Executor *executor, uint64_t id) {
-        worker_drop(worker_of(executor), TO_WORKER_MODULE_DROP, id);
+static void worker_ops_drop_module(Executor *executor, uint64_t id, bool is_loading) {
+        Worker *worker = worker_of(executor);
+
+        worker_drop(worker, TO_WORKER_MODULE_DROP, id);
+        if (!is_loading || worker->drop.is_awaited)
+                return;
+        worker->drop = (WorkerDrop){.is_awaited = true};
 }
 
 static int worker_ops_lend(Executor *executor, Lease *lease) {

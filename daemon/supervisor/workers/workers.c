@@ -5,9 +5,9 @@
 #include "util/list.h"
 #include "util/log.h"
 
-#define WORKERS_SILENT_MS 5000u /* a worker with jobs that sends nothing for so long hangs */
-#define WORKERS_STUCK_NS  (2 * WORKERS_SILENT_MS * UINT64_C(1000000)) /* to do what takes no time */
-#define WORKERS_LIAR_MS   60000u /* a responsive worker may report a job's timeout this late */
+#define WORKERS_SILENT_MS  5000u  /* a worker with jobs that sends nothing for so long hangs */
+#define WORKERS_HUNG_TICKS 120u   /* half a minute in which it reads nothing */
+#define WORKERS_LIAR_MS    60000u /* a responsive worker may report a job's timeout this late */
 
 int workers_init(Workers *workers, Engine *engine) {
         workers->engine = engine;
@@ -118,7 +118,7 @@ static bool workers_keeps_lease(const Worker *worker, uint64_t now_ns) {
         uint64_t recalled_ns = leases_oldest_ns(&worker->executor);
 
         return worker->state == WORKER_READY && recalled_ns &&
-               now_ns - recalled_ns > WORKERS_STUCK_NS;
+               now_ns - recalled_ns > 2 * WORKERS_SILENT_MS * 1000000ull;
 }
 
 /* A lease that was recalled comes back at once. */
@@ -132,28 +132,32 @@ static void workers_check_leases(Worker *worker, uint64_t now_ns) {
         worker_kill(worker);
 }
 
-static bool workers_has_read_all(const Worker *worker) {
-        return channel_is_dealt_with(worker->channel, channel_written(worker->channel));
+static bool workers_has_read_drop(Worker *worker) {
+        WorkerDrop *drop = &worker->drop;
+
+        if (!drop->is_written && TAILQ_EMPTY(&worker->outbox.items)) {
+                drop->is_written = true;
+                drop->position = channel_written(worker->channel);
+        }
+        return drop->is_written && channel_is_dealt_with(worker->channel, drop->position);
 }
 
 /* A load that nobody waits for any more may hang in the driver, with all jobs of the worker behind it, none of
- * which runs meanwhile. */
-static void workers_check_load(Worker *worker, uint64_t now_ns) {
-        Executor *executor = &worker->executor;
-
-        if (!executor->dropped_ns || worker->state != WORKER_READY)
+ * which runs meanwhile. Counted in ticks, which a pause of the machine or of the supervisor does not add. */
+static void workers_check_load(Worker *worker) {
+        if (!worker->drop.is_awaited || worker->state != WORKER_READY)
                 return;
         worker_read(worker);
         if (worker_is_gone(worker))
                 return;
-        if (workers_has_read_all(worker)) {
-                executor->dropped_ns = 0;
+        if (workers_has_read_drop(worker)) {
+                worker->drop.is_awaited = false;
                 return;
         }
-        if (!workers_is_silent(worker) || now_ns - executor->dropped_ns <= WORKERS_STUCK_NS)
+        if (++worker->drop.n_ticks <= WORKERS_HUNG_TICKS || !workers_is_silent(worker))
                 return;
-        log_warning("worker %d killed: it hangs in loading a module that its client has given up",
-                    executor->pid);
+        log_warning("worker %d killed: it hangs, and a client has given up a module that it loads",
+                    worker->executor.pid);
         worker_kill(worker);
 }
 
@@ -201,7 +205,7 @@ void workers_tick(Workers *workers, uint64_t now_ns) {
                 ending_drop_orphans(&worker->executor, now_ns);
                 workers_check_backstop(worker, now_ns);
                 workers_check_leases(worker, now_ns);
-                workers_check_load(worker, now_ns);
+                workers_check_load(worker);
                 workers_check_idle(worker, now_ns);
                 worker_tick(worker, now_ns);
                 gate_tick(&worker->executor);

@@ -603,9 +603,8 @@ static void the_queue_tells_what_the_worker_of_a_running_job_waits_for(void **st
 
         assert_string_equal(fake_reason(client, id), "");
         say_wait(fake, worker, WORKER_WAITS_FOR_BUILTIN);
-        assert_string_equal(fake_reason(client, id),
-                            "its worker waits (gpuq's own kernels are being loaded)");
-        say_wait(fake, worker, WORKER_WAITS_NOT);
+        assert_string_equal(fake_reason(client, id), "its worker loads gpuq's own kernels first");
+        say_wait(fake, worker, WORKER_WAITS_FOR_ONE); /* perhaps for this one */
         assert_string_equal(fake_reason(client, id), "");
         fake_end(worker, id, 0);
         fake_expect_end(client, id, DONE, 0, NULL);
@@ -625,9 +624,9 @@ static void a_job_waits_while_its_module_loads_on_another_device(void **state) {
         fake_turn(fake);
         assert_int_equal(worker->device, 1);
         assert_string_equal(fake_reason(client, first), "its module is being compiled");
-        say_wait(fake, worker, WORKER_WAITS_TO_LOAD);
+        say_wait(fake, worker, WORKER_WAITS_FOR_QUIET);
         assert_string_equal(fake_reason(client, first),
-                            "a module is loaded once the running jobs have ended");
+                            "its module is loaded once the running jobs have ended");
         fake_release_modules(fake, worker, 0);
         worker = fake_worker(fake, 1, 3);
         for (size_t i = 0; i < 3; ++i)

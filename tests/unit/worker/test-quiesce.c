@@ -18,8 +18,8 @@ static int set_up(void **state) {
         static Fixture fixture;
 
         fixture = (Fixture){
-                .first = {.func = nothing, .what = WORKER_WAITS_TO_LOAD},
-                .second = {.func = nothing, .what = WORKER_WAITS_TO_UNLOAD},
+                .first = {.func = nothing},
+                .second = {.func = nothing},
         };
         quiesce_init(&fixture.quiesce);
         *state = &fixture;
@@ -31,7 +31,7 @@ static void without_a_task_nothing_is_held(void **state) {
 
         assert_false(quiesce_holds(&fixture->quiesce, 0, START_NS));
         assert_false(quiesce_holds(&fixture->quiesce, 1, START_NS));
-        assert_int_equal(quiesce_waits_for(&fixture->quiesce), WORKER_WAITS_NOT);
+        assert_false(quiesce_is_wanted(&fixture->quiesce));
 }
 
 static void a_task_holds_new_jobs_until_it_has_run(void **state) {
@@ -39,10 +39,10 @@ static void a_task_holds_new_jobs_until_it_has_run(void **state) {
 
         quiesce_add(&fixture->quiesce, &fixture->first);
         assert_true(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS));
-        assert_int_equal(quiesce_waits_for(&fixture->quiesce), WORKER_WAITS_TO_LOAD);
+        assert_true(quiesce_is_wanted(&fixture->quiesce));
         assert_int_equal(quiesce_run(&fixture->quiesce), 0);
         assert_false(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS));
-        assert_int_equal(quiesce_waits_for(&fixture->quiesce), WORKER_WAITS_NOT);
+        assert_false(quiesce_is_wanted(&fixture->quiesce));
 }
 
 static void not_while_older_work_turns_out_long(void **state) {
@@ -52,7 +52,7 @@ static void not_while_older_work_turns_out_long(void **state) {
         assert_true(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS));
         assert_true(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS + QUIESCE_LONG_NS - 2));
         assert_false(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS + QUIESCE_LONG_NS));
-        assert_int_equal(quiesce_waits_for(&fixture->quiesce), WORKER_WAITS_TO_LOAD);
+        assert_true(quiesce_is_wanted(&fixture->quiesce));
 }
 
 /* Else a task would wait for ever behind jobs that overlap. */
@@ -95,7 +95,7 @@ static void many_tasks_hold_whatever_runs(void **state) {
 
         for (unsigned i = 0; i < QUIESCE_TASKS_MAX; ++i) {
                 assert_false(i && quiesce_holds(&fixture->quiesce, START_NS - 1, later_ns));
-                tasks[i] = (QuiesceTask){.func = nothing, .what = WORKER_WAITS_TO_RELEASE};
+                tasks[i] = (QuiesceTask){.func = nothing};
                 quiesce_add(&fixture->quiesce, &tasks[i]);
                 if (i == 0)
                         assert_true(quiesce_holds(&fixture->quiesce, START_NS - 1, START_NS));

@@ -90,19 +90,6 @@ class Crowd:
             until(lambda: not any(worker.express for worker in client.status().workers), "express workers to end")
             yield
 
-    @contextlib.contextmanager
-    def alone(self, client):
-        """The guilty user's other processes pause with no job outstanding, so no limit keeps the next one from running."""
-        members = self.load.of(GUILTY)
-        for member in members:
-            member.process.send_signal(signal.SIGSTOP)
-        try:
-            until(lambda: not client.queue(), "their jobs to end")
-            yield
-        finally:
-            for member in members:
-                member.process.send_signal(signal.SIGCONT)
-
     def run_in_vain(self, client, job):
         """Returns the id of a job that a worker was given which does nothing."""
         job = client.submit(job)
@@ -228,14 +215,13 @@ def test_a_worker_that_is_stopped_by_its_own_user(guilty):
     crowd, client, _module = guilty
     module, out = client.load(COUNTER), client.arena(4)  # its jobs do not go to another worker
     client.run_well(Job().launch(module, "count", [Out(out)]))
-    with crowd.alone(client):
-        worker = crowd.worker()
-        subprocess.run(["kill", "-STOP", str(worker)], check=True, **as_user(GUILTY))
-        job = crowd.run_in_vain(client, Job().launch(module, "count", [Out(out)]))
-        crowd.load.progress(3, crowd.others)
-        client.cancel(job)
-        assert client.wait(job).state in (pb.CANCELLED, pb.DONE)
-        until(lambda: not processes.is_alive(worker), "it to be ended")
+    worker = crowd.worker()
+    subprocess.run(["kill", "-STOP", str(worker)], check=True, **as_user(GUILTY))
+    job = crowd.run_in_vain(client, Job().launch(module, "count", [Out(out)]))
+    crowd.load.progress(3, crowd.others)
+    client.cancel(job)
+    assert client.wait(job).state in (pb.CANCELLED, pb.DONE)
+    until(lambda: not processes.is_alive(worker), "it to be ended")
 
 
 def test_nobody_stops_anothers_worker(guilty):
@@ -281,13 +267,12 @@ def test_a_worker_that_hangs_in_a_driver_call_ends_with_a_job_behind_it(guilty):
     """If the job is cancelled. The next worker hangs, too, until the session goes."""
     crowd, client, module = guilty
     with crowd.without_express(client):
-        with crowd.alone(client):
-            hang = Hang(crowd, client, "hangs_for_a_job")
-            job = crowd.run_in_vain(client, Job().launch(module, "nothing"))
-            crowd.load.progress(3, crowd.others)
-            client.cancel(job)
-            assert client.wait(job).state == pb.CANCELLED
-            until(lambda: not processes.is_alive(hang.worker), "it to be ended")
+        hang = Hang(crowd, client, "hangs_for_a_job")
+        job = crowd.run_in_vain(client, Job().launch(module, "nothing"))
+        crowd.load.progress(3, crowd.others)
+        client.cancel(job)
+        assert client.wait(job).state == pb.CANCELLED
+        until(lambda: not processes.is_alive(hang.worker), "it to be ended")
         hang.wait()
         hang.client.close()
 

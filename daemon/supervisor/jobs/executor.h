@@ -106,7 +106,7 @@ typedef struct ExecutorOps {
         /** push_module() - have it load the module. Return: 0, or -ENOMEM. */
         int (*push_module)(Executor *executor, Module *module);
         void (*drop_arena)(Executor *executor, uint64_t id);
-        /** drop_module() - have it unload the module, or not load it if it has not done so yet. */
+        /** drop_module() - have it unload the module. @is_loading: it has not said yet that the module is loaded. */
         void (*drop_module)(Executor *executor, uint64_t id, bool is_loading);
         /** lend() - have it read the lease's ring, which stays its owner's. Return: 0, or -ENOMEM. */
         int (*lend)(Executor *executor, Lease *lease);

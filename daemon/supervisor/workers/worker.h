@@ -75,9 +75,9 @@ typedef enum WorkerState {
  * that soon. */
 typedef struct WorkerDrop {
         bool is_awaited;
-        bool is_written; /* all of it is in the ring, before: */
-        uint32_t position;
-        unsigned n_ticks; /* since when it has not been read */
+        bool is_written;
+        uint32_t position; /* of the ring behind that message, once it is written */
+        unsigned n_ticks;  /* that found it unread */
 } WorkerDrop;
 
 struct Worker {

@@ -6,7 +6,7 @@
 #include "util/log.h"
 
 #define WORKERS_SILENT_MS  5000u  /* a worker with jobs that sends nothing for so long hangs */
-#define WORKERS_HUNG_TICKS 120u   /* half a minute in which it reads nothing */
+#define WORKERS_HUNG_TICKS 120u   /* half a minute, at SUPERVISOR_TICK_MS */
 #define WORKERS_LIAR_MS    60000u /* a responsive worker may report a job's timeout this late */
 
 int workers_init(Workers *workers, Engine *engine) {

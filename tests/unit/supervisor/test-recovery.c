@@ -15,8 +15,6 @@
 #define ISSUED     WORKER_PHASE_ISSUED
 #define COMMITTING WORKER_PHASE_COMMITTING
 
-#define SECOND_NS UINT64_C(1000000000)
-
 #define ILLEGAL_ADDRESS "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"
 
 static FakeClient *client_with_module(Fake *fake, uint32_t uid) {

@@ -571,7 +571,7 @@ GPUQ_API int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *ker
  * buffer if the kernels may reach all of it.
  */
 GPUQ_API int gpuq_job_use(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction);
-/** gpuq_job_copy() - append a copy from one buffer to another, in host or device memory. */
+/** gpuq_job_copy() - append a copy from one buffer to another, in host or device memory. The two ranges must not overlap. */
 GPUQ_API int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer *from,
                            size_t from_offset, size_t length);
 /**
@@ -686,7 +686,7 @@ GPUQ_API int gpuq_job_fft(gpuq_job *job, const gpuq_fft *fft);
  * their launches, the workspace, are buffers that the library makes, and that are charged to the user like any others,
  * until the job has ended or the prepared job is freed: in device memory if the result is there, else in host memory.
  * Of a detached job they are further outputs, behind those that the job has when the operation is appended.
- * Which buffers may overlap is checked when the operation is appended; those that a fire swaps in must keep to it.
+ * Which buffers may overlap is checked when the operation is appended, and by gpuq_fire() of those that it swaps in.
  */
 
 /* Prefix sums. Begin with zeros. */
@@ -829,7 +829,8 @@ GPUQ_API int gpuq_job_set_timed(gpuq_job *job, bool timed);
  *
  * Not found is an access that lies in another buffer of the job. Buffers in host memory are kept
  * 64 KiB apart while the job runs; device buffers stay where they are. Not checked are local
- * variables, textures, and shared memory of other blocks. A kernel that calls malloc() is refused.
+ * variables, textures, constant memory, and shared memory of other blocks. The module's variables count as one. A
+ * module in which a kernel calls malloc() is refused.
  *
  * Of library operations, scans, sorts and random numbers are launches of built-in kernels, whose accesses are
  * compared like those of others. Those of matrix products and Fourier transforms are not compared, whether a library
@@ -893,7 +894,10 @@ GPUQ_API int gpuq_submit_many(gpuq_job *const *jobs, size_t n_jobs);
  */
 typedef struct gpuq_prepared gpuq_prepared;
 
-/** Replaces a buffer everywhere in the prepared job; the direction stays the same. */
+/**
+ * Replaces a buffer everywhere in the prepared job; the direction stays the same. What a copy or a library operation
+ * keeps apart must be apart afterwards, too.
+ */
 typedef struct gpuq_swap {
         gpuq_buffer *was, *now;
 } gpuq_swap;

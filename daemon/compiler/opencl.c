@@ -251,9 +251,14 @@ static int run(const OpenCl *opencl, const Request *request, const char *library
         for (char **folder = folders; *folder; folder++)
                 argv[n++] = *folder;
         /* There are fewer that differ. */
-        for (size_t i = 0; i < request->n_options && n < ARGUMENTS_MAX - 2; i++)
+        for (size_t i = 0; i < request->n_options && n < ARGUMENTS_MAX - 4; i++)
                 if (options_is_opencl(request->options[i]))
                         argv[n++] = request->options[i];
+        if (request->checked) {
+                argv[n++] =
+                        "-gdwarf-2"; /* later versions write .file lines that PTX does not have */
+                argv[n++] = "-gline-directives-only";
+        }
         if (options_fast_math(request->options, request->n_options))
                 argv[n++] = "-cl-fast-relaxed-math";
         return process_run(request, argv, ret_output);

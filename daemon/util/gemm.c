@@ -140,10 +140,13 @@ static bool gemm_check_length(const char *name, uint64_t length, char *text, siz
 
 bool gemm_check(const Gpuq__V1__Gemm *gemm, const uint64_t sizes[static 3], char *text,
                 size_t n_text) {
-        if (!gemm->a || !gemm->b || !gemm->c || !element_bytes(gemm->element)) {
-                snprintf(
-                        text, n_text,
-                        "gemm: a matrix is missing, or the type is none of f16, bf16, f32 and f64");
+        if (!gemm->a || !gemm->b || !gemm->c) {
+                snprintf(text, n_text, "gemm: a matrix is missing");
+                return false;
+        }
+        if (!element_bytes(gemm->element)) {
+                snprintf(text, n_text, "gemm: type %d is none of f16, bf16, f32 and f64",
+                         (int)gemm->element);
                 return false;
         }
         if (gemm->tf32 && gemm->element != GPUQ__V1__ELEMENT__SINGLE) {

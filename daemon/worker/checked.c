@@ -292,8 +292,7 @@ static void describe_where(const Job *job, const ProgramLaunch *launch, const Ch
         }
         nearest = nearest_find(job, launch, record);
         if (nearest.distance >= CHECKED_FAR_BYTES || record->address < CHECKED_NULL_BYTES)
-                snprintf(text, n_text, "at address 0x%llx, which is in no buffer of the job",
-                         (unsigned long long)record->address);
+                snprintf(text, n_text, "at an address that is in no buffer of the job");
         else
                 describe_index(job, &nearest, record, text, n_text);
 }
@@ -303,21 +302,24 @@ static void checked_fail(Job *job, const Checkable *checkable, const CheckRecord
         Site site = site_find(checkable->sites, record->site);
         bool is_read_only = record->why == CHECK_READ_ONLY;
         bool is_unwritten = record->why == CHECK_UNWRITTEN;
-        char where[256], operation[32] = "";
+        char where[256], operation[32] = "", address[32] = "";
 
         describe_where(job, &step->launch, record, where, sizeof(where));
+        if (record->why != CHECK_SHARED)
+                snprintf(address, sizeof(address), "; address 0x%llx",
+                         (unsigned long long)record->address);
         if (job->program->n_steps > 1)
                 snprintf(operation, sizeof(operation), "operation %u: ", record->launch + 1);
         failure_set(&job->failure, GPUQ__V1__CODE__E_FAULT,
                     "%skernel %s: a%s %s of %u byte%s%s %s%s, by thread (%u,%u,%u) of block "
-                    "(%u,%u,%u)%s%s (%s)",
+                    "(%u,%u,%u)%s%s (%s%s)",
                     operation, step->launch.function->name, site.what[0] == 'a' ? "n" : "",
                     site.what, record->n_bytes, record->n_bytes == 1 ? "" : "s",
                     is_unwritten ? " that nobody wrote," : "", where,
                     is_read_only ? " and is only read" : "", record->thread[0], record->thread[1],
                     record->thread[2], record->block[0], record->block[1], record->block[2],
                     strcmp(site.place, "-") == 0 ? "" : ", at ",
-                    strcmp(site.place, "-") == 0 ? "" : site.place, site.instruction);
+                    strcmp(site.place, "-") == 0 ? "" : site.place, site.instruction, address);
 }
 
 /* ---- after ------------------------------------------------------------------------------------ */

@@ -211,6 +211,24 @@ def test_what_does_not_fit_is_refused_by_name(gpuq):
         gpuq.matmul(np.zeros((4, 0), np.float32), np.zeros((0, 4), np.float32))
     with pytest.raises(gpuq.InvalidError, match="c overlaps a"):
         gpuq.matmul(shared[:4], a, shared[:4])
+    for left, right, out, name in ((shared[:4], a, shared[1:5], "a"), (a, shared[:4], shared[3:7], "b")):
+        with pytest.raises(gpuq.InvalidError, match=f"gemm: the buffers of c and {name} overlap; they must be apart$"):
+            gpuq.matmul(left, right, out)
+    gpuq.matmul(shared[:4], a, shared[4:])
+
+
+def test_a_prepared_job_keeps_what_must_be_apart(gpuq):
+    a, b, out = (gpuq.zeros((4, 4), np.float32) for _ in range(3))
+    z, transformed = (gpuq.zeros(16, np.complex64) for _ in range(2))
+    x, moved, y = (gpuq.zeros(8, np.float32) for _ in range(3))
+    prepared = gpuq.job().matmul(a, b, out).fft(z, transformed).sort(x, y).copy(moved, y).prepare()
+    for pair, names in (((out, a), "gemm: the buffers of c and a"), ((out, b), "gemm: the buffers of c and b"),
+                        ((transformed, z), "fft: the buffers of to and from"), ((moved, y), "copy: the buffers of to and from")):
+        with pytest.raises(gpuq.InvalidError, match=f"{names} overlap; they must be apart$"):
+            prepared.run(pair)
+    x[:] = np.arange(8)[::-1]
+    gpuq.job().sort(x, y).copy(moved, y).prepare().run((y, x))  # a sort may be in place
+    assert x.tolist() == moved.tolist() == list(range(8))
 
 
 @pytest.mark.parametrize("change, problem", [
@@ -219,7 +237,7 @@ def test_what_does_not_fit_is_refused_by_name(gpuq):
     ({"k": 0}, "k is 0; it must be from 1 to 2147483647"),
     ({"k": 2**40}, "k is 1099511627776; it must be from 1 to 2147483647"),
     ({"batch": 2}, "stride 0 of c lets the matrices of the batch overlap"),
-    ({"type": 9}, "the type is none of f16"),
+    ({"type": 9}, "type 9 is none of f16"),
     ({"compute": 7}, "unknown compute mode 7"),
     ({"a.offset": 2}, "offset 2 of a is not a multiple of its elements' 4 bytes"),
     ({"c.offset": 4}, "c needs 64 bytes at offset 4, but its buffer has 64"),
@@ -338,6 +356,8 @@ def test_a_transform_that_does_not_fit_is_refused_by_name(gpuq):
     shared = gpuq.zeros(16, np.complex64)
     with pytest.raises(gpuq.InvalidError, match="to overlaps from"):
         gpuq.fft(shared, shared)
+    with pytest.raises(gpuq.InvalidError, match="fft: the buffers of to and from overlap; they must be apart$"):
+        gpuq.fft(shared[:8], shared[7:15])
 
 
 @pytest.mark.parametrize("call", ["fft", "ifft", "matmul", "scan", "sort"])

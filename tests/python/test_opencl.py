@@ -204,6 +204,13 @@ def test_wrong_arguments_are_named(gpuq, kernels):
 
 
 @needs_opencl
+def test_a_checked_job_tells_the_line_of_the_source(gpuq, kernels):
+    r, x = np.zeros(100, np.float32), np.ones(100, np.float32)
+    with pytest.raises(gpuq.KernelFault, match=r"kernel axpy: .* element 100 of argument .*, at kernels.cl:\d+ \("):
+        kernels["axpy"].run((4, 64), gpuq.InOut(r), 2.0, gpuq.In(x), 101, check=True)
+
+
+@needs_opencl
 def test_errors_have_the_name_and_line_of_the_source(gpuq):
     with pytest.raises(gpuq.CompileError, match=r"wrong.cl:2:.*undeclared"):
         gpuq.module("__kernel void f(__global int *r) {\n r[0] = nothing; }", "opencl", name="wrong.cl")

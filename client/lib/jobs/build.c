@@ -150,11 +150,13 @@ BuildMark build_mark(const gpuq_job *job) {
                 .n_buffers = job->n_buffers,
                 .n_kernels = job->n_kernels,
                 .n_settled = job->n_settled,
+                .n_apart = job->apart.n_pairs,
                 .n_operations = job->n_operations,
         };
 }
 
 static void build_undo(gpuq_job *job, BuildMark mark) {
+        apart_forget(&job->apart, mark.n_apart);
         while (job->n_buffers > mark.n_buffers)
                 buffer_unref(job->buffers[--job->n_buffers].buffer);
         while (job->n_kernels > mark.n_kernels) {
@@ -255,6 +257,14 @@ static int build_append_copy(gpuq_job *job, Gpuq__V1__Operand *to, Gpuq__V1__Ope
         return build_append(job, &operation);
 }
 
+static int build_keep_copy_apart(gpuq_job *job, gpuq_buffer *to, size_t to_offset,
+                                 gpuq_buffer *from, size_t from_offset, size_t length) {
+        ApartPair pair = {"copy",
+                          {{"to", to, to_offset, length}, {"from", from, from_offset, length}}};
+
+        return length == 0 ? 0 : apart_keep(&job->apart, &pair);
+}
+
 int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer *from,
                   size_t from_offset, size_t length) {
         Gpuq__V1__Operand target = GPUQ__V1__OPERAND__INIT, source = GPUQ__V1__OPERAND__INIT;
@@ -270,6 +280,8 @@ int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer 
         if (r == 0)
                 r = build_operand_buffer(job, to, to_offset, length,
                                          build_write_direction(to, length), &target);
+        if (r == 0)
+                r = build_keep_copy_apart(job, to, to_offset, from, from_offset, length);
         if (r == 0)
                 r = build_append_copy(job, &target, &source, length);
         return build_leave(job, mark, r);

@@ -20,6 +20,7 @@ typedef struct BuildMark {
         size_t n_buffers;
         size_t n_kernels;
         size_t n_settled;
+        size_t n_apart;      /* pairs */
         size_t n_operations; /* bytes */
 } BuildMark;
 

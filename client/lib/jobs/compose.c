@@ -88,19 +88,11 @@ int compose_check(const Composition *composition, const char *what, const gpuq_b
         return 0;
 }
 
-static bool buffers_overlap(const gpuq_buffer *a, const gpuq_buffer *b) {
-        return a->arena == b->arena && a->offset < b->offset + b->size &&
-               b->offset < a->offset + a->size;
-}
+int compose_apart(Composition *composition, ApartSide a, ApartSide b, bool may_be_same) {
+        ApartPair pair = {
+                .operation = composition->name, .sides = {a, b}, .may_be_same = may_be_same};
 
-int compose_check_apart(const Composition *composition, ComposeArgument a, ComposeArgument b,
-                        bool may_be_same) {
-        if (!buffers_overlap(a.buffer, b.buffer) ||
-            (may_be_same && buffer_is_same(a.buffer, b.buffer)))
-                return 0;
-        return error_set(GPUQ_E_INVALID,
-                         "%s: the buffers of %s and %s overlap; they must be apart%s",
-                         composition->name, a.name, b.name, may_be_same ? ", or the same" : "");
+        return apart_keep(&composition->job->apart, &pair);
 }
 
 /* ---- buffers and launches ------------------------------------------------------------ */

@@ -46,15 +46,8 @@ const char *compose_suffix(gpuq_type type);
 /** compose_check() - whether @n elements are in a buffer, aligned to @align. @what: the buffer, for texts. */
 int compose_check(const Composition *composition, const char *what, const gpuq_buffer *buffer,
                   uint64_t n, unsigned element, unsigned align);
-/* An argument of an operation, for checks. */
-typedef struct ComposeArgument {
-        const char *name; /* for texts */
-        const gpuq_buffer *buffer;
-} ComposeArgument;
-
-/** compose_check_apart() - refuse two buffers that overlap. @may_be_same: unless they are the same. */
-int compose_check_apart(const Composition *composition, ComposeArgument a, ComposeArgument b,
-                        bool may_be_same);
+/** compose_apart() - the operation's two buffers must not overlap. @may_be_same: unless they are the same. */
+int compose_apart(Composition *composition, ApartSide a, ApartSide b, bool may_be_same);
 
 /** compose_result() - an argument for a buffer of which @n_bytes are written. */
 gpuq_arg compose_result(gpuq_buffer *buffer, uint64_t n_bytes);

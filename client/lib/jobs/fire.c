@@ -107,7 +107,7 @@ static int prepared_hold(gpuq_prepared *prepared, const gpuq_job *job) {
         }
         for (size_t i = 0; i < job->n_kernels; i++)
                 prepared->modules[prepared->n_modules++] = module_ref(job->kernels[i].module);
-        return 0;
+        return apart_keep_all(&prepared->apart, &job->apart);
 }
 
 static int prepared_new(const gpuq_job *job, gpuq_prepared **ret_prepared) {
@@ -215,6 +215,11 @@ static int prepared_swap(gpuq_prepared *prepared, const gpuq_fire_args *args,
                         return r;
                 prepared->now[index] = args->swaps[i].now;
         }
+        r = args->n_swaps == 0 ? 0
+                               : apart_check(&prepared->apart, prepared->buffers, prepared->now,
+                                             prepared->n_buffers);
+        if (r < 0)
+                return r;
 
         fire->slices = prepared->slices;
         for (size_t i = 0; i < prepared->n_buffers; i++) {

@@ -48,6 +48,7 @@ gpuq_job *job_ref(gpuq_job *job) {
 static void job_free_memory(gpuq_job *job) {
         free(job->buffers);
         free(job->kernels);
+        free(job->apart.pairs);
         free(job->after);
         free(job->operations);
         free(job->settings.label);
@@ -67,6 +68,7 @@ static void job_release(gpuq_job *job) {
                 module_unref(job->kernels[i].module);
         }
         job->n_kernels = 0;
+        apart_forget(&job->apart, 0);
 
         free(job->operations);
         free(job->after);

@@ -16,6 +16,7 @@
 
 #include <uthash.h>
 
+#include "apart.h"
 #include "buffer.h"
 #include "kept.h"
 #include "module.h"
@@ -85,6 +86,7 @@ struct gpuq_job {
         size_t n_settled; /* buffers that an earlier operation named */
         JobKernel *kernels;
         size_t n_kernels;
+        ApartPairs apart;
         uint64_t *after;
         size_t n_after;
         uint8_t *operations;                   /* packed Operations */

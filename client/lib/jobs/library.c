@@ -75,6 +75,26 @@ static int library_name_buffers(gpuq_job *job, const gpuq_gemm *gemm, Gpuq__V1__
         return r;
 }
 
+static ApartSide library_gemm_side(const char *name, const gpuq_matrix *matrix,
+                                   const Gpuq__V1__Gemm *message,
+                                   const Gpuq__V1__Matrix *described) {
+        return (ApartSide){name, matrix->buffer, described->offset,
+                           gemm_extent(message, described)};
+}
+
+static int library_keep_gemm_apart(gpuq_job *job, const gpuq_gemm *gemm,
+                                   const Gpuq__V1__Gemm *message) {
+        ApartSide c = library_gemm_side("c", &gemm->c, message, message->c);
+        ApartPair pair = {"gemm", {c, library_gemm_side("a", &gemm->a, message, message->a)}};
+        int r;
+
+        r = apart_keep(&job->apart, &pair);
+        if (r < 0)
+                return r;
+        pair.sides[1] = library_gemm_side("b", &gemm->b, message, message->b);
+        return apart_keep(&job->apart, &pair);
+}
+
 static int library_append_gemm(gpuq_job *job, gpuq_module *builtin, const gpuq_gemm *gemm) {
         Gpuq__V1__Operation operation = GPUQ__V1__OPERATION__INIT;
         Gpuq__V1__Gemm message;
@@ -93,9 +113,10 @@ static int library_append_gemm(gpuq_job *job, gpuq_module *builtin, const gpuq_g
         message.c = &c;
 
         r = library_name_buffers(job, gemm, &message);
-        /* With the indices it also finds matrices that overlap. */
         if (r == 0)
                 r = library_check_gemm(gemm, &message);
+        if (r == 0)
+                r = library_keep_gemm_apart(job, gemm, &message);
         if (r == 0)
                 r = build_kernel(job, builtin, gemm_name(message.element), true, &message.kernel);
         if (r < 0)
@@ -135,7 +156,17 @@ static Gpuq__V1__Fft library_fft(const gpuq_fft *fft, uint64_t *lengths) {
         return message;
 }
 
-/* With their indices, so that it also finds sides that overlap. */
+static int library_keep_fft_apart(gpuq_job *job, const gpuq_fft *fft,
+                                  const Gpuq__V1__Fft *message) {
+        ApartPair pair = {
+                "fft",
+                {{"to", fft->to, message->to_offset, fft_bytes(message, true)},
+                 {"from", fft->from, message->from_offset, fft_bytes(message, false)}},
+        };
+
+        return apart_keep(&job->apart, &pair);
+}
+
 static int library_check_fft(gpuq_job *job, const gpuq_fft *fft, Gpuq__V1__Fft *message) {
         gpuq_direction direction = GPUQ_INOUT;
         char text[256];
@@ -169,6 +200,8 @@ static int library_append_fft(gpuq_job *job, gpuq_module *builtin, const gpuq_ff
         memcpy(lengths, fft->lengths, sizeof(lengths));
         message = library_fft(fft, lengths);
         r = library_check_fft(job, fft, &message);
+        if (r == 0)
+                r = library_keep_fft_apart(job, fft, &message);
         if (r == 0)
                 r = build_kernel(job, builtin, fft_name(message.element), true, &message.kernel);
         if (r < 0)

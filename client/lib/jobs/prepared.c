@@ -11,6 +11,7 @@ static void prepared_free_memory(gpuq_prepared *prepared) {
         free(prepared->buffers);
         free(prepared->modules);
         free(prepared->scalars);
+        free(prepared->apart.pairs);
         free(prepared->now);
         free(prepared->slices);
         free(prepared->patches);
@@ -25,6 +26,7 @@ static void prepared_free(gpuq_prepared *prepared) {
                 buffer_unref(prepared->buffers[i].buffer);
         for (size_t i = 0; i < prepared->n_modules; i++)
                 module_unref(prepared->modules[i]);
+        apart_forget(&prepared->apart, 0);
         kept_free(prepared->job);
         prepared_free_memory(prepared);
         client_unref(client);

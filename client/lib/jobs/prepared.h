@@ -10,6 +10,7 @@
  * reference. When the last reference is gone, the daemon is asked to forget it.
  */
 
+#include "apart.h"
 #include "buffer.h"
 #include "kept.h"
 #include "module.h"
@@ -38,6 +39,7 @@ struct gpuq_prepared {
         size_t n_modules;
         PreparedScalar *scalars;
         size_t n_scalars;
+        ApartPairs apart;
 
         /* room for one Fire */
         gpuq_buffer **now; /* of each buffer */

@@ -14,7 +14,7 @@
 
 #define RANDOM_BLOCK_BYTES 16u /* of Philox 4x32 */
 #define RANDOM_BLOCKS_MAX  2048u
-#define RANDOM_INDEX_MAX   (UINT64_MAX / 2) /* of a word, so that sums do not overflow */
+#define RANDOM_NUMBERS_MAX (UINT64_C(1) << 62) /* two words each are still counted in 64 bits */
 
 /* What is launched: the kernel, and how many words or numbers of it an element has. */
 typedef struct RandomKernel {
@@ -64,7 +64,7 @@ static int random_check(const Composition *composition, const gpuq_random *rando
         r = compose_check(composition, "to", random->to, random->n, element, element);
         if (r < 0)
                 return r;
-        if (random->offset > RANDOM_INDEX_MAX / ret_kernel->n_each - random->n)
+        if (random->offset >= RANDOM_NUMBERS_MAX - random->n)
                 return error_set(GPUQ_E_INVALID,
                                  "random: offset %" PRIu64 " is beyond the end of the stream; "
                                  "offset and n together must be less than 2^62",

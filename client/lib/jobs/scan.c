@@ -29,10 +29,12 @@ static int scan_check(const Composition *composition, const gpuq_scan *scan) {
         r = compose_check(composition, "from", scan->from, scan->n, element, element);
         if (r == 0)
                 r = compose_check(composition, "to", scan->to, scan->n, element, element);
-        if (r == 0)
-                r = compose_check_apart(composition, (ComposeArgument){"from", scan->from},
-                                        (ComposeArgument){"to", scan->to}, true);
         return r;
+}
+
+static int scan_keep_apart(Composition *composition, const gpuq_scan *scan) {
+        return compose_apart(composition, apart_whole("from", scan->from),
+                             apart_whole("to", scan->to), true);
 }
 
 static int scan_launch(Composition *composition, const gpuq_scan *scan, gpuq_buffer *sums,
@@ -71,11 +73,15 @@ static int scan_append(Composition *composition, const gpuq_scan *scan) {
         if (r < 0)
                 return r;
         to = compose_result(scan->to, scan->n * compose_element(scan->type));
-        if (scan->n <= SCAN_ONE_PART)
-                return scan_launch(composition, scan, scan->from, 0, to);
+        if (scan->n <= SCAN_ONE_PART) {
+                r = scan_keep_apart(composition, scan);
+                return r < 0 ? r : scan_launch(composition, scan, scan->from, 0, to);
+        }
 
         parts = parts_number(scan->n);
         r = compose_workspace(composition, scan->to, parts * SCAN_SUM, &sums);
+        if (r == 0)
+                r = scan_keep_apart(composition, scan);
         if (r == 0)
                 r = compose_name(composition, gpuq_in(scan->from));
         if (r == 0)

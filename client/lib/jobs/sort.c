@@ -37,10 +37,6 @@ typedef struct Sort {
 /* ---- checks ----------------------------------------------------------------------------- */
 
 static int sort_check_values(const Composition *composition, const gpuq_sort *sort) {
-        const ComposeArgument arguments[] = {{"keys", sort->keys},
-                                             {"to", sort->to},
-                                             {"values", sort->values},
-                                             {"values_to", sort->values_to}};
         int r;
 
         if (sort->value_bytes % SORT_WORD)
@@ -52,9 +48,6 @@ static int sort_check_values(const Composition *composition, const gpuq_sort *so
         if (r == 0)
                 r = compose_check(composition, "values_to", sort->values_to, sort->n,
                                   sort->value_bytes, SORT_WORD);
-        for (unsigned i = 2; i < ARRAY_SIZE(arguments); i++)
-                for (unsigned j = 0; j < i && r == 0; j++)
-                        r = compose_check_apart(composition, arguments[j], arguments[i], j == 2);
         return r;
 }
 
@@ -72,9 +65,6 @@ static int sort_check(const Composition *composition, const gpuq_sort *sort) {
         r = compose_check(composition, "keys", sort->keys, sort->n, element, element);
         if (r == 0)
                 r = compose_check(composition, "to", sort->to, sort->n, element, element);
-        if (r == 0)
-                r = compose_check_apart(composition, (ComposeArgument){"keys", sort->keys},
-                                        (ComposeArgument){"to", sort->to}, true);
         if (r == 0 && sort->value_bytes > 0)
                 return sort_check_values(composition, sort);
         if (r == 0 && (sort->values || sort->values_to))
@@ -115,6 +105,31 @@ static int sort_make_workspace(Sort *sort) {
         if (r == 0)
                 r = compose_workspace(&sort->composition, like,
                                       SORT_DIGITS * sort->columns * SORT_COUNT, &sort->counts);
+        return r;
+}
+
+static int sort_keep_apart(Sort *sort) {
+        const gpuq_sort *given = sort->sort;
+        const ApartSide keys = apart_whole("keys", given->keys), to = apart_whole("to", given->to);
+        ApartSide values, values_to;
+        int r;
+
+        r = compose_apart(&sort->composition, keys, to, true);
+        if (r < 0 || sort->words == 0)
+                return r;
+
+        values = apart_whole("values", given->values);
+        values_to = apart_whole("values_to", given->values_to);
+        const struct {
+                ApartSide a, b;
+                bool may_be_same;
+        } pairs[] = {
+                {values, values_to, true}, {keys, values, false},  {to, values, false},
+                {keys, values_to, false},  {to, values_to, false},
+        };
+
+        for (unsigned i = 0; i < ARRAY_SIZE(pairs) && r == 0; i++)
+                r = compose_apart(&sort->composition, pairs[i].a, pairs[i].b, pairs[i].may_be_same);
         return r;
 }
 
@@ -206,6 +221,8 @@ static int sort_append(Sort *sort) {
         sort->order = sort_order(sort->sort);
 
         r = sort_make_workspace(sort);
+        if (r == 0)
+                r = sort_keep_apart(sort);
         if (r == 0)
                 r = sort_name_buffers(sort);
         for (unsigned pass = 0; pass < sort->element && r == 0; pass++)

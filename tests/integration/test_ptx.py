@@ -142,6 +142,23 @@ def test_a_variable_keeps_its_value_and_has_an_address(client):
         assert results.array(numpy.int32)[0] == wanted
 
 
+def test_pointers_into_an_array_as_values_of_variables(client):
+    module = client.load(r"""
+__device__ int numbers[4] = {1, 2, 3, 4};
+__device__ int *second = numbers + 1;
+__device__ int *others[2] = {&numbers[3], numbers};
+extern "C" __global__ void read(int *out)
+{
+        out[0] = second[0];
+        out[1] = *others[0];
+        out[2] = *others[1];
+}
+""", name="pointers.cu")
+    results = out(client, 3)
+    client.run_well(Job().launch(module, "read", [Out(results)]))
+    assert list(results.array(numpy.int32)) == [2, 4, 1]
+
+
 def test_branches_by_a_table_and_calls_by_pointer(client):
     module = client.load(HEAD + """
 .func (.param .b32 r) twice(.param .b32 x)
@@ -475,6 +492,28 @@ def test_a_division_by_zero_gives_a_number(client):
     results = out(client, 1)
     client.run_well(Job().launch(module, "divide", [Out(results), i32(0)]))
     assert results.array(numpy.int32)[0] == 1
+
+
+@pytest.mark.cpu
+def test_a_store_to_address_0_that_a_condition_guards_is_made(client):
+    """A compiler of C may take the condition for never true."""
+    module = client.load(HEAD + """
+.visible .entry store(.param .u32 bad)
+{
+        .reg .pred %p;
+        .reg .b32 %r;
+        .reg .b64 %rd;
+        ld.param.u32 %r, [bad];
+        setp.eq.s32 %p, %r, 0;
+        @%p bra END;
+        mov.u64 %rd, 0;
+        st.volatile.u32 [%rd], 1;
+END:
+        ret;
+}
+""", format=pb.PTX)
+    client.run_well(Job().launch(module, "store", [i32(0)]))
+    assert client.run(Job().launch(module, "store", [i32(1)])).error.code == pb.E_FAULT
 
 
 def test_a_thread_may_wait_for_a_later_one_by_any_atomic(client):

@@ -27,8 +27,8 @@
 #include <stdint.h>
 
 #define GPUQ_CPU_COMPILE_FLAGS                                                                     \
-        "-fPIC", "-shared", "-fno-semantic-interposition", "-fno-strict-aliasing", "-pthread",     \
-                "-Wl,-Bsymbolic", "-Wl,-z,defs"
+        "-fPIC", "-shared", "-fno-semantic-interposition", "-fno-strict-aliasing",                 \
+                "-fno-delete-null-pointer-checks", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,defs"
 
 #define GPUQ_CPU_IMAGE_VERSION 5u
 #define GPUQ_CPU_IMAGE_SYMBOL  "gpuq_cpu_image"

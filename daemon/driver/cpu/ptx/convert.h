@@ -36,6 +36,8 @@ PTX_TO_INTEGER(s64, int64_t, INT64_MIN, INT64_MAX, 0x1p63)
                 volatile From x = from;                                                            \
                 volatile F result;                                                                 \
                                                                                                    \
+                if (from == 0) /* else downward makes -0 of an integer */                          \
+                        return (F)from;                                                            \
                 fesetround(mode);                                                                  \
                 result = (F)x;                                                                     \
                 fesetround(FE_TONEAREST);                                                          \

@@ -35,13 +35,14 @@
  *     negative GPUQ_E_ code on failure. gpuq_error_text() then returns the full
  *     message. Pointers named ret_ are written only on success.
  *   - Ownership: every object is freed by its _free function, which accepts NULL.
- *     Other functions return GPUQ_E_INVALID for a NULL handle. Objects may be freed
- *     before or after their client. After the client is freed, its objects can still
- *     be freed; every other use of them returns GPUQ_E_CLOSED.
+ *     Other functions return GPUQ_E_INVALID for a NULL handle, or 0, NULL, false or "" if
+ *     they return no error. Objects may be freed before or after their client. After the
+ *     client is freed, its objects can still be freed and asked what they are, such as their
+ *     size; every other use of them returns GPUQ_E_CLOSED.
  *   - Threads: any thread may use any object, but an object must not be freed while
  *     another thread uses it. Callbacks run in the thread that dispatches.
- *   - fork(): in the child, the parent's handles return GPUQ_E_FORKED. The child may
- *     free them, which does not affect the parent's session, and may connect anew.
+ *   - fork(): in the child, the parent's handles return GPUQ_E_FORKED, but when asked what
+ *     they are. The child may free them, which does not affect the parent's session, and may connect anew.
  *   - Units: sizes, offsets and lengths are in bytes. Times have their unit in the name.
  *
  * Restart of the daemon

@@ -47,6 +47,24 @@ static void in_the_child(gpuq_client *q, gpuq_module *m, gpuq_buffer *x, gpuq_bu
         _exit(0); /* not exit(): what the inherited job holds stays, which is no leak */
 }
 
+void scenario_null_handles(void) {
+        gpuq_kernel_info info;
+        uint64_t address;
+        size_t n;
+
+        CHECK(gpuq_buffer_size(NULL) == 0 && !gpuq_buffer_data(NULL));
+        CHECK(gpuq_buffer_device(NULL) == GPUQ_E_INVALID);
+        CHECK(gpuq_buffer_address(NULL, &address) == GPUQ_E_INVALID);
+        CHECK(gpuq_module_n_kernels(NULL) == 0 && !gpuq_module_has_variables(NULL));
+        CHECK(strcmp(gpuq_module_log(NULL), "") == 0);
+        CHECK(gpuq_module_kernel(NULL, 0, &info) == GPUQ_E_INVALID);
+        CHECK(gpuq_module_find(NULL, "k", &n) == GPUQ_E_INVALID);
+        CHECK(gpuq_module_variable_size(NULL, "v", &n) == GPUQ_E_INVALID);
+        CHECK(strstr(gpuq_error_text(), "gpuq_module_variable_size(): the module"));
+        CHECK(gpuq_client_session(NULL) == 0 && gpuq_client_devices(NULL) == 0);
+        CHECK(gpuq_job_id(NULL) == 0);
+}
+
 void scenario_fork(void) {
         gpuq_client *q = NULL;
         gpuq_module *m = NULL;

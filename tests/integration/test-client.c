@@ -275,6 +275,7 @@ static const struct {
         {"prepared", scenario_prepared},
         {"textures", scenario_textures},
         {"cancel", scenario_cancel},
+        {"null-handles", scenario_null_handles},
         {"fork", scenario_fork},
         {"free-client-first", scenario_free_client_first},
         {"daemon-ends", scenario_daemon_ends},

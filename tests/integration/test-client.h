@@ -59,6 +59,7 @@ void scenario_series(void);
 void scenario_textures(void);
 
 /* test-client-life.c */
+void scenario_null_handles(void);
 void scenario_fork(void);
 void scenario_free_client_first(void);
 void scenario_daemon_ends(void);

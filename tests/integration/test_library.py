@@ -10,7 +10,7 @@ from harness import place
 from harness.patience import until
 
 ALONE = ["run", "buffers", "small-buffers", "dependencies", "modules", "status", "loop", "loop-again", "threads", "callbacks",
-         "many", "checked", "library", "series", "prepared", "textures", "cancel", "fork", "free-client-first", "no-daemon"]
+         "many", "checked", "library", "series", "prepared", "textures", "cancel", "null-handles", "fork", "free-client-first", "no-daemon"]
 
 
 @pytest.mark.parametrize("scenario", ALONE)

@@ -68,10 +68,20 @@ def test_occupancy_is_asked_again_in_another_session(gpuq, module):
 def test_a_block_that_cannot_be_is_refused(gpuq, module):
     with pytest.raises(gpuq.InvalidError, match="limit is 1024"):
         module["plain"].occupancy(2048)
-    with pytest.raises(gpuq.InvalidError, match="at least one thread"):
+    with pytest.raises(ValueError, match="block: each length must be 1 or more"):
         module["plain"].occupancy(0)
+    with pytest.raises(gpuq.InvalidError, match="limit is 1024"):
+        module["plain"].occupancy((1 << 31, 2))
     with pytest.raises(gpuq.InvalidError, match="shared memory"):
         module["plain"].occupancy(32, 1 << 30)
+
+
+@pytest.mark.parametrize("block, more, error", [
+    ("x", {}, TypeError), (None, {}, TypeError), (1.5, {}, TypeError), (1 << 32, {}, ValueError), (32, {"shmem_size": 1.5}, TypeError),
+    (32, {"shmem_size": 1 << 40}, ValueError), (32, {"device": "0"}, TypeError), (32, {"device": -3}, ValueError)])
+def test_what_is_no_block_is_refused_at_once(module, block, more, error):
+    with pytest.raises(error):
+        module["plain"].occupancy(block, **more)
 
 
 def test_built_in_kernels_have_them_too(gpuq):

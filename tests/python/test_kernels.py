@@ -100,6 +100,11 @@ def test_none_is_the_null_pointer(gpuq):
                          { for (int i = 0; i < n; i++) y[i] = x ? x[i] : 1; }""")["or_ones"]
     kernel.run((1, 1), None, gpuq.Out(y), 3)
     assert y.tolist() == [1, 1, 1]
+    y[:] = 0
+    kernel.run((1, 1), ctypes.c_void_p(None), gpuq.Out(y), 3)
+    assert y.tolist() == [1, 1, 1]
+    with pytest.raises(TypeError, match="argument 1.* must be an array, not a pointer of this process"):
+        kernel.run((1, 1), ctypes.c_void_p(4096), gpuq.Out(y), 3)
     kernel.run((1, 1), np.array([4, 5, 6], np.float32), gpuq.Out(y), 3)
     assert y.tolist() == [4, 5, 6]
     with pytest.raises(gpuq.InvalidError, match="argument 1 needs 12 bytes .* has 0"):

@@ -464,5 +464,5 @@ int gpuq_job_get_result(const gpuq_job *job, gpuq_result *ret_result) {
 }
 
 uint64_t gpuq_job_id(const gpuq_job *job) {
-        return __atomic_load_n(&job->id, __ATOMIC_RELAXED);
+        return job ? __atomic_load_n(&job->id, __ATOMIC_RELAXED) : 0;
 }

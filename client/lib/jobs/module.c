@@ -485,12 +485,14 @@ int module_find(gpuq_module *module, const char *name, const Gpuq__V1__KernelInf
 }
 
 size_t gpuq_module_n_kernels(const gpuq_module *module) {
-        return module->ready->n_kernels;
+        return module ? module->ready->n_kernels : 0;
 }
 
 int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel_info *ret_info) {
         const Gpuq__V1__KernelInfo *kernel;
 
+        if (!module)
+                return error_set(GPUQ_E_INVALID, "gpuq_module_kernel(): the module is NULL");
         if (i >= module->ready->n_kernels)
                 return error_set(GPUQ_E_NOT_FOUND,
                                  "the module has %zu kernels; there is no kernel with index %zu",
@@ -519,20 +521,29 @@ int gpuq_module_kernel(const gpuq_module *module, size_t i, gpuq_kernel_info *re
 }
 
 int gpuq_module_find(const gpuq_module *module, const char *name, size_t *ret_i) {
+        if (!module || !name)
+                return error_set(GPUQ_E_INVALID,
+                                 "gpuq_module_find(): the module or the name is NULL");
         return module_find_index(module, name, ret_i);
 }
 
 const char *gpuq_module_log(const gpuq_module *module) {
+        if (!module)
+                return "";
         return module->log ? module->log : module->ready->log;
 }
 
 bool gpuq_module_has_variables(const gpuq_module *module) {
-        return module->ready->has_variables;
+        return module && module->ready->has_variables;
 }
 
 int gpuq_module_variable_size(const gpuq_module *module, const char *name, size_t *ret_bytes) {
-        const Gpuq__V1__ModuleReady *ready = module->ready;
+        const Gpuq__V1__ModuleReady *ready;
 
+        if (!module || !name)
+                return error_set(GPUQ_E_INVALID,
+                                 "gpuq_module_variable_size(): the module or the name is NULL");
+        ready = module->ready;
         for (size_t i = 0; i < ready->n_variables; i++)
                 if (strcmp(ready->variables[i]->name, name) == 0 ||
                     symbol_matches(ready->variables[i]->name, name)) {

@@ -298,11 +298,11 @@ void client_flush(gpuq_client *client) {
 }
 
 uint32_t gpuq_client_session(const gpuq_client *client) {
-        return client->session;
+        return client ? client->session : 0;
 }
 
 unsigned gpuq_client_devices(const gpuq_client *client) {
-        return client->n_devices;
+        return client ? client->n_devices : 0;
 }
 
 /* ---- the end ---------------------------------------------------------------------- */

@@ -195,16 +195,20 @@ void *gpuq_buffer_data(gpuq_buffer *buffer) {
 }
 
 size_t gpuq_buffer_size(const gpuq_buffer *buffer) {
-        return buffer->size;
+        return buffer ? buffer->size : 0;
 }
 
 int gpuq_buffer_device(const gpuq_buffer *buffer) {
-        return buffer->arena->device;
+        return buffer ? buffer->arena->device
+                      : error_set(GPUQ_E_INVALID, "gpuq_buffer_device(): the buffer is NULL");
 }
 
 int gpuq_buffer_address(const gpuq_buffer *buffer, uint64_t *ret_address) {
-        const Arena *arena = buffer->arena;
+        const Arena *arena;
 
+        if (!buffer)
+                return error_set(GPUQ_E_INVALID, "gpuq_buffer_address(): the buffer is NULL");
+        arena = buffer->arena;
         if (arena->device == ARENA_HOST)
                 return error_set(GPUQ_E_INVALID, "a buffer in host memory has no address on a "
                                                  "device; use gpuq_buffer_new_device()");

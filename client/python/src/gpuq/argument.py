@@ -183,8 +183,10 @@ class Packer:
             return self._float(value, keep)
         if kind is complex:
             return self._complex(value, keep)
-        if value is None:
+        if value is None or (kind is ctypes.c_void_p and not value):
             return self._null()
+        if kind is ctypes.c_void_p:
+            raise self._mismatch("pointer of this process")
         if kind is Local:
             return self._local(value)
         return self._other(value, keep)

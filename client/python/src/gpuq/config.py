@@ -6,6 +6,7 @@ from __future__ import annotations
 import operator
 import struct
 
+INT_MAX = (1 << 31) - 1
 _PACKED = struct.Struct("=3I3II3I?3x")
 
 
@@ -62,6 +63,17 @@ def _three(value, name: str) -> tuple[int, int, int]:
     if not all(0 < length < 1 << 32 for length in lengths):
         raise ValueError(f"{name}: each length must be 1 or more, not {value!r}")
     return (*lengths, *(1,) * (3 - len(lengths)))
+
+
+def whole_number(value, name: str, lowest: int, highest: int = INT_MAX) -> int:
+    """Check a number for a C int, to which ctypes would cut it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {value!r}") from None
+    if not lowest <= number <= highest:
+        raise ValueError(f"{name}={number} is out of range")
+    return number
 
 
 def as_config(config) -> LaunchConfig:

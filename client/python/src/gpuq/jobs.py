@@ -21,6 +21,7 @@ from . import client as clients
 from . import errors, memory
 from .argument import Argument, check_array, pack_buffer
 from .arrays import Array
+from .config import INT_MAX, whole_number
 from .convert import as_numpy
 from .device import DeviceArray
 from .result import JobId, Result
@@ -33,20 +34,8 @@ if TYPE_CHECKING:
 
 _main_thread = threading.main_thread().ident
 _READABLE, _WRITABLE = 0x001, 0x401  # of numpy.ndarray.flags.num: C_CONTIGUOUS; and WRITEABLE
-_INT_MAX = (1 << 31) - 1
 _Lock = threading.Lock
 _get_ident = threading.get_ident
-
-
-def _whole_number(value, name: str, lowest: int) -> int:
-    """Check a number for a C int, to which ctypes would cut it."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, not {value!r}") from None
-    if not lowest <= number <= _INT_MAX:
-        raise ValueError(f"{name}={number} is out of range")
-    return number
 
 
 def _text(value, name: str) -> bytes:
@@ -125,12 +114,12 @@ class Job:
                 raise ValueError(f"timeout must be a number of seconds above 0, not {timeout!r}")
             check(native.job_set_timeout(handle, min(math.ceil(timeout * 1000), 0xFFFFFFFF)))
         if priority:
-            check(native.job_set_priority(handle, _whole_number(priority, "priority", -_INT_MAX)))
+            check(native.job_set_priority(handle, whole_number(priority, "priority", -INT_MAX)))
         if label is not None:
             self._label = label
             check(native.job_set_label(handle, _text(label, "label")))
         if device is not None:
-            check(native.job_set_device(handle, _whole_number(device, "device", -1)))
+            check(native.job_set_device(handle, whole_number(device, "device", -1)))
         if repeatable:
             check(native.job_set_repeatable(handle, True))
         if timed:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from ctypes import byref, c_uint
+from ctypes import byref, c_uint, c_void_p
 
 import numpy as np
 
 from . import _native as native
 from .argument import Argument, Local, Packer
-from .config import LaunchConfig, as_config
+from .config import INT_MAX, LaunchConfig, as_config, whole_number
 from .device import DeviceArray
 from .jobs import Job
 from .texture import Texture
@@ -19,6 +19,8 @@ from .waiting import interruptibly
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .prepared import Prepared
+
+_NO_ARRAYS = (int, float, np.generic, Local, c_void_p)
 
 
 class Attributes:
@@ -83,9 +85,10 @@ class Kernel:
         `block`: an int or a tuple of up to three; `shmem_size`: bytes of dynamic shared memory.
         """
         client, blocks = self.module.client, c_uint()
-        n = math.prod(block) if isinstance(block, tuple) else block
-        r, text = interruptibly(native.module_occupancy, self.module._handle_for(client), self._symbol, n, shmem_size,
-                                -1 if device is None else device, byref(blocks))
+        config = LaunchConfig(1, block, None, shmem_size)
+        n = min(math.prod(config.block), INT_MAX)  # no device has so many
+        r, text = interruptibly(native.module_occupancy, self.module._handle_for(client), self._symbol, n, config.shmem_size,
+                                -1 if device is None else whole_number(device, "device", 0), byref(blocks))
         if r < 0:
             raise client._error(r, text)
         return blocks.value
@@ -116,7 +119,7 @@ class Kernel:
     def _value(self, job: Job, packer: Packer, arg, keep: list) -> bytes:
         if type(arg) is Texture:
             return arg._pack(job, packer, keep)
-        if packer.kind == native.POINTER_KIND and arg is not None and not isinstance(arg, (int, float, np.generic, Local)):
+        if packer.kind == native.POINTER_KIND and arg is not None and not isinstance(arg, _NO_ARRAYS):
             return job._buffer(packer, arg, packer.bare(arg))
         return packer.scalar(arg, keep)
 

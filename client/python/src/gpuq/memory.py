@@ -17,6 +17,7 @@ from ctypes import byref, c_void_p
 
 from . import _native as native
 from . import errors
+from .config import whole_number
 from .waiting import interruptibly
 
 LINGER_S = 5.0  # how long an ending process waits for its pickled arrays to be received
@@ -147,7 +148,8 @@ def _device_buffer(client, nbytes: int, device: int | None) -> native.Buffer:
 
 def _new_device_buffer(client, nbytes: int, device: int | None) -> native.Buffer:
     owner = native.Buffer()
-    arguments = client._connection(), nbytes, -1 if device is None else device, byref(owner)
+    index = -1 if device is None else whole_number(device, "device", -1)
+    arguments = client._connection(), nbytes, index, byref(owner)
     if os.environ.get("GPUQ_WAIT_FOR_DEVICE") != "1":
         client._check(native.buffer_new_device(*arguments))
         return owner

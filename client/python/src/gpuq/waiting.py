@@ -36,8 +36,18 @@ def interruptibly(function, *args) -> tuple[int, str]:
 
     from queue import SimpleQueue
     answers = SimpleQueue()
-    threading.Thread(target=lambda: answers.put(call()), name="gpuq-call", daemon=True).start()
-    return answers.get()
+
+    def answer() -> None:
+        try:
+            answers.put((call(), None))
+        except BaseException as error:  # such as ctypes.ArgumentError: the caller waits for any answer
+            answers.put((None, error))
+
+    threading.Thread(target=answer, name="gpuq-call", daemon=True).start()
+    result, error = answers.get()
+    if error is not None:
+        raise error
+    return result
 
 
 def wait_id(client, id: int, timeout: float | None) -> Result:

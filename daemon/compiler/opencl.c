@@ -27,6 +27,10 @@
 #define NO_MOVES      "__asm__ volatile(\"\" ::: \"memory\"); "
 #define ORDERED(name) "-D" name "(...)=({ " NO_MOVES name "(__VA_ARGS__); " NO_MOVES "})"
 
+/* libclc 14 lacks both. A launch always has three axes, and no offset. */
+#define WORK_DIM      "-Dget_work_dim()=(get_global_size(2) > 1 ? 3u : get_global_size(1) > 1 ? 2u : 1u)"
+#define GLOBAL_OFFSET "-Dget_global_offset(axis)=((void)(axis), (size_t)0)"
+
 /* Debian, Ubuntu, Fedora. */
 static const char *const libraries[] = {
         "/usr/lib/clc/nvptx64--nvidiacl.bc",
@@ -229,6 +233,8 @@ static int run(const OpenCl *opencl, const Request *request, const char *library
                 "-Dnative_log=log",
                 "-Dnative_log2=log2",
                 "-Dnative_powr=powr",
+                WORK_DIM,
+                GLOBAL_OFFSET,
                 ORDERED("barrier"),
                 ORDERED("work_group_barrier"),
                 ORDERED("mem_fence"),

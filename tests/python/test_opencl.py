@@ -142,6 +142,23 @@ def test_work_items_are_threads(gpuq, kernels):
 
 
 @needs_opencl
+@pytest.mark.parametrize("grid, block, axes", [(1, 1, 1), (4, 8, 1), ((1, 3), 1, 2), (2, (4, 2), 2), (1, (1, 1, 2), 3),
+                                               ((2, 2, 2), 4, 3)])
+def test_the_axes_of_a_launch_and_its_offset(gpuq, grid, block, axes):
+    source = """__kernel void f(__global uint *r)
+{
+        size_t sum = 0;
+        for (uint axis = 0; axis < get_work_dim(); axis++)
+                sum += get_global_offset(axis);
+        r[0] = get_work_dim();
+        r[1] = sum + get_global_offset(7);
+}"""
+    r = np.full(2, 9, np.uint32)
+    gpuq.module(source, "opencl")["f"].run((grid, block), gpuq.Out(r))
+    assert r.tolist() == [axes, 0]
+
+
+@needs_opencl
 def test_constants_are_no_variables(kernels):
     """No host can write them, so jobs need not wait for each other because of them."""
     assert not kernels.has_variables

@@ -287,7 +287,7 @@ static void print_carry(Translator *t, const char *name, PtxType type, bool sets
                 fputs("), ", t->out);
                 translator_value(t, translator_operand(t, 3), type);
         }
-        fprintf(t->out, ", %s, %s);", reads ? "cc" : "0", sets ? "&cc" : "&ignored");
+        fprintf(t->out, ", %s, %s);", reads ? "cc" : adds ? "0" : "1", sets ? "&cc" : "&ignored");
 }
 
 static bool translate_carry(Translator *t, const char *name) {

@@ -174,7 +174,10 @@ PTX_MULTIPLY_24(u32, uint32_t, ptx_cut_24)
 PTX_MULTIPLY_24(s32, int32_t, ptx_extend_24)
 #undef PTX_MULTIPLY_24
 
-/* The flag is the carry of an addition, or the borrow of a subtraction. */
+/*
+ * The flag is the carry of an adder, for a subtraction that of a + ~b + 1: set where nothing is borrowed. The ISA
+ * does not say so, but GPUs do it, and NVRTC's division of __int128 reads a borrow with addc.
+ */
 #define PTX_CARRY(bits)                                                                            \
         PTX_INLINE uint##bits##_t ptx_addc_##bits(uint##bits##_t a, uint##bits##_t b, uint8_t in,  \
                                                   uint8_t *out) {                                  \
@@ -185,10 +188,7 @@ PTX_MULTIPLY_24(s32, int32_t, ptx_extend_24)
         }                                                                                          \
         PTX_INLINE uint##bits##_t ptx_subc_##bits(uint##bits##_t a, uint##bits##_t b, uint8_t in,  \
                                                   uint8_t *out) {                                  \
-                unsigned __int128 sum = (unsigned __int128)b + in;                                 \
-                                                                                                   \
-                *out = sum > a;                                                                    \
-                return (uint##bits##_t)(a - sum);                                                  \
+                return ptx_addc_##bits(a, (uint##bits##_t) ~b, in, out);                           \
         }
 PTX_CARRY(32)
 PTX_CARRY(64)

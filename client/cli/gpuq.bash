@@ -82,7 +82,7 @@ _gpuq() {
                 metrics) options='--listen --socket --help' ;;
                 drain) options+=' --reason' ;;
                 run) options+=' --grid --block --cluster --shared --cooperative --priority --timeout --label --device'
-                        options+=' --define --undefine --std --use_fast_math --fmad --ftz --prec-div --prec-sqrt --include-path --maxrregcount --lineinfo --generate-line-info --device-debug --check --detach --quiet' ;;
+                        options+=' --define --undefine --std --use_fast_math --fmad --ftz --prec-div --prec-sqrt --device-int128 --include-path --maxrregcount --lineinfo --generate-line-info --device-debug --check --detach --quiet' ;;
         esac
 
         if [[ $current == -* ]]; then

@@ -28,6 +28,7 @@ enum {
         RUN_FTZ,
         RUN_PREC_DIV,
         RUN_PREC_SQRT,
+        RUN_INT128,
         RUN_DETACH,
         RUN_CHECK,
 };
@@ -55,6 +56,7 @@ const struct option run_option_table[] = {
         {"ftz", required_argument, NULL, RUN_FTZ},
         {"prec-div", required_argument, NULL, RUN_PREC_DIV},
         {"prec-sqrt", required_argument, NULL, RUN_PREC_SQRT},
+        {"device-int128", no_argument, NULL, RUN_INT128},
         {"generate-line-info", no_argument, NULL, RUN_LINE_INFO},
         {"lineinfo", no_argument, NULL, RUN_LINE_INFO},
         {"device-debug", no_argument, NULL, 'G'},
@@ -93,6 +95,7 @@ const char run_option_help[] =
         "      --ftz true|false   take denormal numbers as 0 (source only)\n"
         "      --prec-div true|false, --prec-sqrt true|false  exact quotients, exact square roots\n"
         "                         (source only)\n"
+        "      --device-int128    let kernels use __int128 (source only)\n"
         "  -I, --include-path DIR  a folder of headers; that of FILE is the last one\n"
         "      --maxrregcount N   registers of a thread at most (source and PTX; not on the CPU)\n"
         "      --lineinfo         keep line numbers, for profilers (not on the CPU)\n"
@@ -212,6 +215,8 @@ static int option_read(Cli *cli, RunOptions *options, int option) {
                         return option_switch(cli, options, "--prec-div");
                 case RUN_PREC_SQRT:
                         return option_switch(cli, options, "--prec-sqrt");
+                case RUN_INT128:
+                        return option_compiler(cli, options, "--device-int128", "");
                 case 'G':
                         return option_compiler(cli, options, "-G", "");
                 case RUN_CHECK:

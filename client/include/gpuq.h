@@ -318,11 +318,11 @@ typedef struct gpuq_code {
  * @n_image: bytes
  * @options: compiler options: -DNAME=VALUE, -UNAME, -std=c++NN, --use_fast_math, --check (see
  *           gpuq_job_set_checked()), -IFOLDER, --fmad=true|false, --ftz, --prec-div and --prec-sqrt
- *           likewise, -maxrregcount=N, -lineinfo, -G; in any spelling of nvcc or NVRTC, also as two
- *           words; NULL-terminated; may be NULL. This process reads what the source includes from a
- *           FOLDER, directly or indirectly; the daemon reads no file of a client. A folder of the
- *           CUDA Toolkit is left out: the daemon's compilers have its headers. For one that
- *           does not exist the log has a warning. The CPU driver ignores the last three.
+ *           likewise, --device-int128, -maxrregcount=N, -lineinfo, -G; in any spelling of nvcc or
+ *           NVRTC, also as two words; NULL-terminated; may be NULL. This process reads what the source
+ *           includes from a FOLDER, directly or indirectly; the daemon reads no file of a client. A
+ *           folder of the CUDA Toolkit is left out: the daemon's compilers have its headers. For one
+ *           that does not exist the log has a warning. The CPU driver ignores the last three.
  * @name:    for messages, such as the name of the file
  *
  * Waits until the module is loaded.

@@ -207,7 +207,9 @@ static int compile(const Nvrtc *nvrtc, Program program, const Request *request,
         if (request->sm && options_debug(request->options, request->n_options))
                 options[n++] = "-G";
         for (size_t i = 0; i < request->n_options && n < OPTIONS_MAX; i++)
-                if (options_is_macro(request->options[i]) || options_is_switch(request->options[i]))
+                if (options_is_macro(request->options[i]) ||
+                    options_is_switch(request->options[i]) ||
+                    options_is_int128(request->options[i]))
                         options[n++] = request->options[i];
 
         before = bound_begin(request->memory_mib);

@@ -85,6 +85,12 @@ static unsigned registers(const char *option) {
         return isdigit((unsigned char)*option) && !*end && number <= REGISTERS_MAX ? number : 0;
 }
 
+bool options_is_int128(const char *option) {
+        static const char *const names[] = {"--device-int128", "-device-int128"};
+
+        return is_one_of(option, names, ARRAY_SIZE(names));
+}
+
 bool options_is_path(const char *path) {
         const char *part = path;
 
@@ -165,7 +171,8 @@ static bool is_check(const char *option) {
 static bool is_allowed(const char *option) {
         return options_is_macro(option) || standard(option) || is_fast_math(option) ||
                is_line_info(option) || is_debug(option) || is_check(option) || registers(option) ||
-               options_is_switch(option) || options_is_opencl(option) || options_folder(option);
+               options_is_switch(option) || options_is_int128(option) ||
+               options_is_opencl(option) || options_folder(option);
 }
 
 size_t options_find_bad(const char *const *options, size_t n_options) {
@@ -187,6 +194,7 @@ const char *options_nearest(const char *option) {
                 {"lineinfo", "-lineinfo"},
                 {"generate-line-info", "--generate-line-info"},
                 {"device-debug", "--device-debug"},
+                {"device-int128", "--device-int128"},
                 {"check", "--check"},
                 {"std", "-std=c++17"},
                 {"fmad", "--fmad=true|false"},

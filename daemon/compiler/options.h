@@ -15,7 +15,8 @@
 #define OPTIONS_ALLOWED                                                                            \
         "-DNAME[=VALUE], -UNAME, -std=c++11|14|17|20, --use_fast_math, -maxrregcount=N, "          \
         "--fmad=true|false, --ftz=true|false, --prec-div=true|false, --prec-sqrt=true|false, "     \
-        "-lineinfo, -G, --check, -IFOLDER of the headers that were sent; for OpenCL C "            \
+        "-lineinfo, -G, --device-int128, --check, -IFOLDER of the headers that were sent; for "    \
+        "OpenCL C "                                                                                \
         "-cl-std=CL1.2 and its like, -cl-fast-relaxed-math, -cl-mad-enable, "                      \
         "-cl-finite-math-only, -cl-unsafe-math-optimizations, -cl-denorms-are-zero, "              \
         "-cl-no-signed-zeros"
@@ -46,6 +47,8 @@ bool options_is_opencl(const char *option);
 unsigned options_standard(const char *const *options, size_t n_options, unsigned least);
 /** options_fast_math() - whether --use_fast_math is given. */
 bool options_fast_math(const char *const *options, size_t n_options);
+/** options_is_int128() - whether it is --device-int128, which NVRTC takes as it is. Clang always has __int128. */
+bool options_is_int128(const char *option);
 /** options_is_switch() - whether it is one of OptionsSwitch, which NVRTC takes as it is. */
 bool options_is_switch(const char *option);
 /** options_switch() - the value of --fmad and the like. */

@@ -231,6 +231,27 @@ __global__ void add(const T *in, T *out)
     assert result(gpuq, gpuq.module(source, names=["add<int>"])) == 1 + 3 + 4 + 1 + 4
 
 
+@pytest.mark.parametrize("option", ["--device-int128", "-device-int128"])
+def test_integers_of_128_bits(gpuq, option):
+    source = r"""
+extern "C" __global__ void f(const long long *x, long long *r)
+{
+        __int128 product = (__int128)x[0] * x[1];
+        r[0] = (long long)(product >> 64);
+        r[1] = (long long)product;
+#ifdef __clang__ /* whose version 14 cannot divide them */
+        r[2] = x[0];
+#else
+        r[2] = (long long)(product / x[1]);
+#endif
+}
+"""
+    x, r = np.array([2**62 + 12345, -2**61 - 77], np.int64), np.zeros(3, np.int64)
+    gpuq.module(source, options=[option])["f"].run((1, 1), gpuq.In(x), gpuq.Out(r))
+    product = int(x[0]) * int(x[1])
+    assert r.tolist() == [product >> 64, (product + 2**63) % 2**64 - 2**63, x[0]]
+
+
 def test_what_kernels_use_of_further_headers(gpuq):
     source = r"""
 #include <cuda.h>

@@ -96,10 +96,11 @@ static void options_are_spelled_as_for_nvcc(void **state) {
                          0);
         COMPILER("-DX=1", "-DY", "-UZ", "-Ia", "-Ib", "-Ic", "-std=c++20");
         assert_int_equal(READ("--fmad=false", "-ftz=true", "-prec-div", "true", "--prec-sqrt=false",
-                              "a.cu:k", "-device-debug", "-quiet"),
+                              "a.cu:k", "-device-int128", "-device-debug", "-quiet"),
                          0);
         assert_true(options.quiet);
-        COMPILER("--fmad=false", "--ftz=true", "--prec-div=true", "--prec-sqrt=false", "-G");
+        COMPILER("--fmad=false", "--ftz=true", "--prec-div=true", "--prec-sqrt=false",
+                 "--device-int128", "-G");
 }
 
 static void options_may_follow_arguments(void **state) {

@@ -340,6 +340,7 @@ static void assert_arithmetic(const char *first, const char *second, const char 
 
 static void switches_of_nvrtc_change_the_arithmetic(void **state) {
         assert_arithmetic("-DA", "-DB", "fma.rn.f32");
+        assert_arithmetic("-DA", "--device-int128", "fma.rn.f32");
         assert_arithmetic("-DA", "--fmad=false", "mul.rn.f32");
         assert_arithmetic("--use_fast_math", "-fmad=false", "mul.rn.ftz.f32");
         assert_arithmetic("-DA", "-ftz=true", "fma.rn.ftz.f32");

@@ -38,6 +38,8 @@ static void what_is_documented_is_allowed(void **state) {
                 "-ftz=true",
                 "--prec-div=false",
                 "-prec-sqrt=true",
+                "--device-int128",
+                "-device-int128",
         };
 
         assert_int_equal(options_find_bad(good, ARRAY_SIZE(good)), ARRAY_SIZE(good));
@@ -85,6 +87,7 @@ static void everything_else_is_not(void **state) {
                 "---fmad=true",
                 "fmad=true",
                 "-ftz=true ",
+                "--device-int128=true",
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -146,6 +149,7 @@ static void a_similar_option_is_named(void **state) {
         assert_string_equal(options_nearest("-line-info"), "-lineinfo");
         assert_string_equal(options_nearest("--fmda=false"), "--fmad=true|false");
         assert_string_equal(options_nearest("--use-fast-math"), "--use_fast_math");
+        assert_string_equal(options_nearest("--device_int128"), "--device-int128");
         assert_null(options_nearest("-Xptxas"));
         assert_null(options_nearest(""));
 }

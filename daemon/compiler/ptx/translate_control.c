@@ -18,8 +18,8 @@ static void print_branch(Translator *t) {
         if (target->kind == PTX_LABEL)
                 fprintf(t->out, "goto L%u;", target->index);
         else
-                translator_refuse(t, "there is no label \"%.*s\"", (int)MIN(target->text.n, 80),
-                                  target->text.s);
+                translator_refuse_text(t, "there is no label \"%.*s\"",
+                                       (int)MIN(target->text.n, 80), target->text.s);
 }
 
 static void print_table_branch(Translator *t) {
@@ -36,7 +36,7 @@ static void print_table_branch(Translator *t) {
         fputs(") {", t->out);
         for (size_t i = 0; i < list->n_elements; i++) {
                 if (list->elements[i].kind != PTX_LABEL)
-                        translator_refuse(t, "a target is not a label");
+                        translator_refuse_text(t, "a target is not a label");
                 fprintf(t->out, " case %zu: goto L%u;", i, list->elements[i].index);
         }
         fputs(" }", t->out);
@@ -112,17 +112,17 @@ static bool check_target(Translator *t, const Call *call) {
         if (call->target->kind == PTX_REGISTER)
                 return true;
         if (call->target->kind != PTX_FUNCTION) {
-                translator_refuse(t, "there is no function \"%.*s\"",
-                                  (int)MIN(call->target->text.n, 200), call->target->text.s);
+                translator_refuse_text(t, "there is no function \"%.*s\"",
+                                       (int)MIN(call->target->text.n, 200), call->target->text.s);
                 return false;
         }
         function = &t->module->functions[call->target->index];
         if (!function->is_defined || function->is_entry)
-                translator_refuse(t, "there is no function \"%.*s\"",
-                                  (int)MIN(function->name.n, 200), function->name.s);
+                translator_refuse_text(t, "there is no function \"%.*s\"",
+                                       (int)MIN(function->name.n, 200), function->name.s);
         else if (!has_arguments(call, function))
-                translator_refuse(t, "\"%.*s\" has other parameters",
-                                  (int)MIN(function->name.n, 200), function->name.s);
+                translator_refuse_text(t, "\"%.*s\" has other parameters",
+                                       (int)MIN(function->name.n, 200), function->name.s);
         return !t->r;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compiler/ptx/translator.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -12,27 +13,39 @@ static void set_error(Translator *t, char *error) {
         ptx_clean(error);
 }
 
-void translator_refuse(Translator *t, const char *format, ...) {
+static void refuse(Translator *t, const char *advice, const char *format, va_list arguments) {
         _cleanup_(freep) char *why = NULL;
-        va_list arguments;
         char *error;
-        int n;
 
         if (t->r)
                 return;
 
-        va_start(arguments, format);
-        n = vasprintf(&why, format, arguments);
-        va_end(arguments);
-        if (n < 0 || asprintf(&error,
-                              "line %u: the CPU driver cannot run %.*s%s%s; run this kernel on a "
-                              "GPU",
-                              t->in->line, (int)MIN(t->in->opcode.n, 100), t->in->opcode.s,
-                              *why ? ": " : "", why) < 0) {
-                why = n < 0 ? NULL : why;
+        if (vasprintf(&why, format, arguments) < 0) {
+                why = NULL;
+                error = NULL;
+        } else if (asprintf(&error, "line %u: the CPU driver cannot run %.*s%s%s%s", t->in->line,
+                            (int)MIN(t->in->opcode.n, 100), t->in->opcode.s, *why ? ": " : "", why,
+                            advice) < 0) {
                 error = NULL;
         }
         set_error(t, error);
+}
+
+/* Whether GPUs have the instruction is not known here. */
+void translator_refuse(Translator *t, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        refuse(t, "; a GPU may run it", format, arguments);
+        va_end(arguments);
+}
+
+void translator_refuse_text(Translator *t, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        refuse(t, "", format, arguments);
+        va_end(arguments);
 }
 
 void translator_fail(Translator *t, uint32_t line, const char *format, ...) {
@@ -131,9 +144,28 @@ const PtxOperand *translator_operand(Translator *t, size_t i) {
         return &none;
 }
 
+/* "%r12" or "x", which no special register is called. Those that end with a number have longer names, or are %pm0. */
+static bool is_undeclared(const PtxOperand *operand) {
+        PtxToken text = operand->text;
+        size_t n_letters, n_digits = 0;
+
+        if (operand->kind != PTX_SPECIAL)
+                return false;
+        while (n_digits < text.n && isdigit((unsigned char)text.s[text.n - 1 - n_digits]))
+                n_digits++;
+        n_letters = text.n - n_digits;
+        return *text.s != '%' || (n_digits > 0 && n_letters <= 4 && !ptx_token_starts(text, "%pm"));
+}
+
+static void refuse_undeclared(Translator *t, PtxToken text) {
+        translator_refuse_text(t, "\"%.*s\" is not declared", (int)MIN(text.n, 80), text.s);
+}
+
 const PtxRegister *translator_register(Translator *t, const PtxOperand *operand) {
         if (operand->kind == PTX_REGISTER && !operand->part_bits && !operand->minus)
                 return &t->function->registers[operand->index];
+        if (is_undeclared(operand))
+                refuse_undeclared(t, operand->text);
         translator_refuse(t, "\"%.*s\" is not a register", (int)MIN(operand->text.n, 80),
                           operand->text.s);
         return NULL;
@@ -204,7 +236,9 @@ static const struct {
         {"%is_explicit_cluster", "(ptx_cluster_n(t) > 1)"},
 };
 
-static void print_special(Translator *t, PtxToken text) {
+static void print_special(Translator *t, const PtxOperand *operand) {
+        PtxToken text = operand->text;
+
         for (size_t i = 0; i < ARRAY_SIZE(specials); i++)
                 if (ptx_token_is(text, specials[i].name)) {
                         t->uses_reserved |= strstr(specials[i].name, "reserved") != NULL;
@@ -213,6 +247,8 @@ static void print_special(Translator *t, PtxToken text) {
                 }
         if (ptx_token_is(text, "%tid.w") || ptx_token_is(text, "%ntid.w"))
                 fputs("0", t->out);
+        else if (is_undeclared(operand))
+                refuse_undeclared(t, text);
         else
                 translator_refuse(t, "it does not have \"%.*s\"", (int)MIN(text.n, 80), text.s);
 }
@@ -276,8 +312,8 @@ static void print_function_address(Translator *t, uint32_t index) {
         const PtxFunction *function = &t->module->functions[index];
 
         if (!function->is_defined)
-                translator_refuse(t, "there is no function \"%.*s\"",
-                                  (int)MIN(function->name.n, 200), function->name.s);
+                translator_refuse_text(t, "there is no function \"%.*s\"",
+                                       (int)MIN(function->name.n, 200), function->name.s);
         fprintf(t->out, "(uint64_t)f%u", index);
 }
 
@@ -298,7 +334,7 @@ void translator_value(Translator *t, const PtxOperand *operand, PtxType type) {
                         print_function_address(t, operand->index);
                         return;
                 case PTX_SPECIAL:
-                        print_special(t, operand->text);
+                        print_special(t, operand);
                         return;
                 default:
                         translator_refuse(t, "an operand is not understood");

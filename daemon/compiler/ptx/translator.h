@@ -37,8 +37,10 @@ typedef struct Translator {
         char *error;
 } Translator;
 
-/** translator_refuse() - the instruction; the first time counts. */
+/** translator_refuse() - the instruction, which a GPU may run; the first time counts. */
 void translator_refuse(Translator *t, const char *format, ...) _printf_(2, 3);
+/** translator_refuse_text() - an instruction with which the text is wrong for GPUs, too. */
+void translator_refuse_text(Translator *t, const char *format, ...) _printf_(2, 3);
 /** translator_fail() - with a line, for what is no instruction. */
 void translator_fail(Translator *t, uint32_t line, const char *format, ...) _printf_(3, 4);
 

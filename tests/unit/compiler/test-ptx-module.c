@@ -205,8 +205,7 @@ static void what_cannot_run_is_refused_with_its_line(void **state) {
         _cleanup_(freep) char *source = NULL, *error = NULL;
 
         assert_int_equal(ptx_translate(m, every_variable, &source, &error), PTX_E_INVALID);
-        assert_string_equal(error, "line 8: the CPU driver cannot run mma.sync; run this kernel on "
-                                   "a GPU");
+        assert_string_equal(error, "line 8: the CPU driver cannot run mma.sync; a GPU may run it");
 }
 
 int main(void) {

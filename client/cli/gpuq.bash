@@ -34,8 +34,8 @@ _gpuq_run_word() {
                 in:* | inout:* | out:*)
                         COMPREPLY=($(compgen -P "${current%%:*}:" -f -- "${current#*:}")) ;;
                 *)
-                        COMPREPLY=($(compgen -W 'builtin: library: in: inout: out: i32: u32: i64: u64: f32: f64: bool:' -- "$current")
-                                $(compgen -f -X '!*.@(cu|ptx|cubin|fatbin)' -- "$current")
+                        COMPREPLY=($(compgen -W 'builtin: library: in: inout: out: i32: u32: i64: u64: f32: f64: bool: null local:' -- "$current")
+                                $(compgen -f -X '!*.@(cu|cl|ptx|cubin|fatbin)' -- "$current")
                                 $(compgen -d -S / -- "$current"))
                         compopt -o nospace ;;
         esac

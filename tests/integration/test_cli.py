@@ -966,6 +966,17 @@ def test_other_users_jobs_are_denied(service):
 
 # ---- what is installed beside it ----
 
+def test_files_and_arguments_are_in_the_help_and_the_completion():
+    completion = (place.STAGE / "share/bash-completion/completions/gpuq").read_text()
+    text = gpuq("run", "--help").stdout
+    for ending in ("cu", "cl", "ptx", "cubin", "fatbin"):
+        assert f"(.{ending})" in text
+        assert re.search(rf"@\([a-z|]*\b{ending}\b", completion), ending
+    for argument in ("in:", "inout:", "out:", "null", "local:"):
+        assert re.search(rf"^  {argument}", text, re.M), argument
+        assert f" {argument} " in completion or f" {argument}'" in completion, argument
+
+
 def test_the_man_page_and_the_completion_know_every_option():
     page = (place.STAGE / "share/man/man1/gpuq.1").read_text().replace("\\-", "-")
     completion = (place.STAGE / "share/bash-completion/completions/gpuq").read_text()

@@ -320,9 +320,10 @@ typedef struct gpuq_code {
  *           gpuq_job_set_checked()), -IFOLDER, --fmad=true|false, --ftz, --prec-div and --prec-sqrt
  *           likewise, --device-int128, -maxrregcount=N, -lineinfo, -G; in any spelling of nvcc or
  *           NVRTC, also as two words; NULL-terminated; may be NULL. This process reads what the source
- *           includes from a FOLDER, directly or indirectly; the daemon reads no file of a client. A
+ *           includes by name from a FOLDER, directly or indirectly, but not where a macro has the name. A
  *           folder of the CUDA Toolkit is left out: the daemon's compilers have its headers. For one
- *           that does not exist the log has a warning. The CPU driver ignores the last three.
+ *           that does not exist the log has a warning. An absolute path is read by the daemon's compiler,
+ *           if it may. The CPU driver ignores the last three.
  * @name:    for messages, such as the name of the file
  *
  * Waits until the module is loaded.
@@ -572,7 +573,7 @@ GPUQ_API int gpuq_job_launch(gpuq_job *job, gpuq_module *module, const char *ker
  * buffer if the kernels may reach all of it.
  */
 GPUQ_API int gpuq_job_use(gpuq_job *job, gpuq_buffer *buffer, gpuq_direction direction);
-/** gpuq_job_copy() - append a copy from one buffer to another, in host or device memory. The two ranges must not overlap. */
+/** gpuq_job_copy() - append a copy from one buffer to another, in host or device memory, of ranges that do not overlap. */
 GPUQ_API int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer *from,
                            size_t from_offset, size_t length);
 /**

@@ -186,7 +186,7 @@ def matrix_product(client, **changes):
     ({"batch": 2**31}, ["batch is 2147483648"]),
     ({"batch": 2}, ["stride 0 of c", "overlap"]),
     ({"batch": 2, "c__stride": 2**63}, ["c needs 18446744073709551615 bytes"]),
-    ({"element": 4}, ["type is none of f16"]),
+    ({"element": 4}, ["type 4 is none of f16"]),
     ({"element": pb.F16, "tf32": True}, ["tf32 is for f32, not for f16"]),
     ({"c__transposed": True}, ["c cannot be transposed"]),
     ({"a__buffer": 3}, ["buffer 4 does not exist"]),

@@ -41,8 +41,9 @@
  *     size; every other use of them returns GPUQ_E_CLOSED.
  *   - Threads: any thread may use any object, but an object must not be freed while
  *     another thread uses it. Callbacks run in the thread that dispatches.
- *   - fork(): in the child, the parent's handles return GPUQ_E_FORKED, but when asked what
- *     they are. The child may free them, which does not affect the parent's session, and may connect anew.
+ *   - fork(): in the child, the parent's handles return GPUQ_E_FORKED, except where
+ *     they are only asked what they are. The child may free them, which does not affect
+ *     the parent's session, and may connect anew.
  *   - Units: sizes, offsets and lengths are in bytes. Times have their unit in the name.
  *
  * Restart of the daemon

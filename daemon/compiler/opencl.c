@@ -260,9 +260,9 @@ static int run(const OpenCl *opencl, const Request *request, const char *library
         for (size_t i = 0; i < request->n_options && n < ARGUMENTS_MAX - 4; i++)
                 if (options_is_opencl(request->options[i]))
                         argv[n++] = request->options[i];
+        /* Later versions of DWARF have .file lines that PTX does not have. */
         if (request->checked) {
-                argv[n++] =
-                        "-gdwarf-2"; /* later versions write .file lines that PTX does not have */
+                argv[n++] = "-gdwarf-2";
                 argv[n++] = "-gline-directives-only";
         }
         if (options_fast_math(request->options, request->n_options))

@@ -63,10 +63,14 @@ uint64_t gemm_extent(const Gpuq__V1__Gemm *gemm, const Gpuq__V1__Matrix *matrix)
         return extent;
 }
 
+uint64_t gemm_columns(const Gpuq__V1__Gemm *gemm, const Gpuq__V1__Matrix *matrix) {
+        return gemm_shape(gemm, matrix).columns;
+}
+
 static bool gemm_check_matrix(const Gpuq__V1__Gemm *gemm, const Gpuq__V1__Matrix *matrix, char name,
                               uint64_t size, char *text, size_t n_text) {
         unsigned n_element = element_bytes(gemm->element);
-        uint64_t columns = gemm_shape(gemm, matrix).columns, extent;
+        uint64_t columns = gemm_columns(gemm, matrix), extent;
 
         if (matrix->ld < columns || matrix->ld > GEMM_LENGTH_MAX) {
                 snprintf(text, n_text,

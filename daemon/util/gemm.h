@@ -29,6 +29,8 @@ const char *gemm_name(Gpuq__V1__Element element);
  * Return: UINT64_MAX: more than any memory has.
  */
 uint64_t gemm_extent(const Gpuq__V1__Gemm *gemm, const Gpuq__V1__Matrix *matrix);
+/** gemm_columns() - elements in a row of a matrix as it is stored. */
+uint64_t gemm_columns(const Gpuq__V1__Gemm *gemm, const Gpuq__V1__Matrix *matrix);
 /**
  * gemm_check() - check everything but the indices of buffers
  * @sizes: of the buffers of a, b and c, in bytes

@@ -217,6 +217,30 @@ def test_what_does_not_fit_is_refused_by_name(gpuq):
     gpuq.matmul(shared[:4], a, shared[4:])
 
 
+def test_columns_of_one_array_are_apart(gpuq, rng):
+    whole = gpuq.array(numbers(rng, (8, 12), np.float32))
+    b = numbers(rng, (4, 4), np.float32)
+    wanted = whole[:, :4] @ b
+    gpuq.matmul(whole[:, :4], b, whole[:, 4:8])
+    assert is_close(whole[:, 4:8], wanted, 4)
+    for columns in (slice(3, 7), slice(1, 5)):
+        with pytest.raises(gpuq.InvalidError, match="the buffers of c and a overlap"):
+            gpuq.matmul(whole[:, :4], b, whole[:, columns])
+    with pytest.raises(gpuq.InvalidError, match="the buffers of c and a overlap"):
+        gpuq.matmul(whole[:7, 8:], b, whole[1:, 6:10])
+
+
+def test_an_operation_that_is_refused_leaves_nothing_in_its_job(gpuq):
+    x, y = gpuq.zeros(16, np.complex64), gpuq.zeros(16, np.complex64)
+    job = gpuq.job()
+    with pytest.raises(gpuq.InvalidError, match="overlap"):
+        job.copy(x[:8], x[4:12])
+    prepared = job.copy(y[:8], x[:8]).prepare()
+    prepared.run((x[:8], y[8:]))
+    with pytest.raises(gpuq.InvalidError, match="copy: the buffers of to and from overlap"):
+        prepared.run((x[:8], y[4:12]))
+
+
 def test_a_prepared_job_keeps_what_must_be_apart(gpuq):
     a, b, out = (gpuq.zeros((4, 4), np.float32) for _ in range(3))
     z, transformed = (gpuq.zeros(16, np.complex64) for _ in range(2))

@@ -259,10 +259,12 @@ static int build_append_copy(gpuq_job *job, Gpuq__V1__Operand *to, Gpuq__V1__Ope
 
 static int build_keep_copy_apart(gpuq_job *job, gpuq_buffer *to, size_t to_offset,
                                  gpuq_buffer *from, size_t from_offset, size_t length) {
-        ApartPair pair = {"copy",
-                          {{"to", to, to_offset, length}, {"from", from, from_offset, length}}};
+        ApartSide target = {.name = "to", .buffer = to, .offset = to_offset, .length = length};
+        ApartSide source = {
+                .name = "from", .buffer = from, .offset = from_offset, .length = length};
+        ApartPair pair = {.operation = "copy", .sides = {target, source}};
 
-        return length == 0 ? 0 : apart_keep(&job->apart, &pair);
+        return length == 0 ? 0 : apart_add(&job->apart, &pair);
 }
 
 int gpuq_job_copy(gpuq_job *job, gpuq_buffer *to, size_t to_offset, gpuq_buffer *from,

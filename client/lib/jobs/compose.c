@@ -88,11 +88,19 @@ int compose_check(const Composition *composition, const char *what, const gpuq_b
         return 0;
 }
 
+ApartSide compose_side(const char *name, gpuq_buffer *buffer, uint64_t n_bytes) {
+        return (ApartSide){.name = name, .buffer = buffer, .length = n_bytes};
+}
+
 int compose_apart(Composition *composition, ApartSide a, ApartSide b, bool may_be_same) {
+        gpuq_job *job = composition->job;
         ApartPair pair = {
                 .operation = composition->name, .sides = {a, b}, .may_be_same = may_be_same};
 
-        return apart_keep(&composition->job->apart, &pair);
+        if (a.buffer->client != job->client || b.buffer->client != job->client)
+                return error_set(GPUQ_E_INVALID, "%s: a buffer belongs to another connection",
+                                 composition->name);
+        return apart_add(&job->apart, &pair);
 }
 
 /* ---- buffers and launches ------------------------------------------------------------ */

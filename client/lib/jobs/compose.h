@@ -46,6 +46,8 @@ const char *compose_suffix(gpuq_type type);
 /** compose_check() - whether @n elements are in a buffer, aligned to @align. @what: the buffer, for texts. */
 int compose_check(const Composition *composition, const char *what, const gpuq_buffer *buffer,
                   uint64_t n, unsigned element, unsigned align);
+/** compose_side() - the first @n_bytes of a buffer. @name: of the argument, for texts. */
+ApartSide compose_side(const char *name, gpuq_buffer *buffer, uint64_t n_bytes);
 /** compose_apart() - the operation's two buffers must not overlap. @may_be_same: unless they are the same. */
 int compose_apart(Composition *composition, ApartSide a, ApartSide b, bool may_be_same);
 

@@ -107,7 +107,7 @@ static int prepared_hold(gpuq_prepared *prepared, const gpuq_job *job) {
         }
         for (size_t i = 0; i < job->n_kernels; i++)
                 prepared->modules[prepared->n_modules++] = module_ref(job->kernels[i].module);
-        return apart_keep_all(&prepared->apart, &job->apart);
+        return apart_copy(&prepared->apart, &job->apart);
 }
 
 static int prepared_new(const gpuq_job *job, gpuq_prepared **ret_prepared) {

@@ -75,24 +75,47 @@ static int library_name_buffers(gpuq_job *job, const gpuq_gemm *gemm, Gpuq__V1__
         return r;
 }
 
+/* Elements in a row, of all matrices of the batch that lie in the same rows. */
+static uint64_t library_width(const Gpuq__V1__Gemm *message, const Gpuq__V1__Matrix *described) {
+        uint64_t columns = gemm_columns(message, described);
+
+        return described->stride % described->ld
+                       ? (message->batch - 1) * described->stride + columns
+                       : columns;
+}
+
+/* Checked before: all of it lies in the buffer. */
 static ApartSide library_gemm_side(const char *name, const gpuq_matrix *matrix,
                                    const Gpuq__V1__Gemm *message,
                                    const Gpuq__V1__Matrix *described) {
-        return (ApartSide){name, matrix->buffer, described->offset,
-                           gemm_extent(message, described)};
+        uint64_t width = library_width(message, described);
+        unsigned element = element_bytes(message->element);
+        ApartSide side = {
+                .name = name,
+                .buffer = matrix->buffer,
+                .offset = described->offset,
+                .length = gemm_extent(message, described),
+        };
+
+        if (width > described->ld)
+                return side;
+        side.pitch = described->ld * element;
+        side.width = width * element;
+        return side;
 }
 
 static int library_keep_gemm_apart(gpuq_job *job, const gpuq_gemm *gemm,
                                    const Gpuq__V1__Gemm *message) {
         ApartSide c = library_gemm_side("c", &gemm->c, message, message->c);
-        ApartPair pair = {"gemm", {c, library_gemm_side("a", &gemm->a, message, message->a)}};
+        ApartPair pair = {.operation = "gemm",
+                          .sides = {c, library_gemm_side("a", &gemm->a, message, message->a)}};
         int r;
 
-        r = apart_keep(&job->apart, &pair);
+        r = apart_add(&job->apart, &pair);
         if (r < 0)
                 return r;
         pair.sides[1] = library_gemm_side("b", &gemm->b, message, message->b);
-        return apart_keep(&job->apart, &pair);
+        return apart_add(&job->apart, &pair);
 }
 
 static int library_append_gemm(gpuq_job *job, gpuq_module *builtin, const gpuq_gemm *gemm) {
@@ -158,13 +181,17 @@ static Gpuq__V1__Fft library_fft(const gpuq_fft *fft, uint64_t *lengths) {
 
 static int library_keep_fft_apart(gpuq_job *job, const gpuq_fft *fft,
                                   const Gpuq__V1__Fft *message) {
-        ApartPair pair = {
-                "fft",
-                {{"to", fft->to, message->to_offset, fft_bytes(message, true)},
-                 {"from", fft->from, message->from_offset, fft_bytes(message, false)}},
-        };
+        ApartSide to = {.name = "to",
+                        .buffer = fft->to,
+                        .offset = message->to_offset,
+                        .length = fft_bytes(message, true)};
+        ApartSide from = {.name = "from",
+                          .buffer = fft->from,
+                          .offset = message->from_offset,
+                          .length = fft_bytes(message, false)};
+        ApartPair pair = {.operation = "fft", .sides = {to, from}};
 
-        return apart_keep(&job->apart, &pair);
+        return apart_add(&job->apart, &pair);
 }
 
 static int library_check_fft(gpuq_job *job, const gpuq_fft *fft, Gpuq__V1__Fft *message) {

@@ -33,8 +33,10 @@ static int scan_check(const Composition *composition, const gpuq_scan *scan) {
 }
 
 static int scan_keep_apart(Composition *composition, const gpuq_scan *scan) {
-        return compose_apart(composition, apart_whole("from", scan->from),
-                             apart_whole("to", scan->to), true);
+        uint64_t n_bytes = scan->n * compose_element(scan->type);
+
+        return compose_apart(composition, compose_side("from", scan->from, n_bytes),
+                             compose_side("to", scan->to, n_bytes), true);
 }
 
 static int scan_launch(Composition *composition, const gpuq_scan *scan, gpuq_buffer *sums,

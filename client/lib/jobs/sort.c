@@ -110,7 +110,9 @@ static int sort_make_workspace(Sort *sort) {
 
 static int sort_keep_apart(Sort *sort) {
         const gpuq_sort *given = sort->sort;
-        const ApartSide keys = apart_whole("keys", given->keys), to = apart_whole("to", given->to);
+        const uint64_t n_bytes = given->n * sort->element, n_values = given->n * given->value_bytes;
+        const ApartSide keys = compose_side("keys", given->keys, n_bytes);
+        const ApartSide to = compose_side("to", given->to, n_bytes);
         ApartSide values, values_to;
         int r;
 
@@ -118,8 +120,8 @@ static int sort_keep_apart(Sort *sort) {
         if (r < 0 || sort->words == 0)
                 return r;
 
-        values = apart_whole("values", given->values);
-        values_to = apart_whole("values_to", given->values_to);
+        values = compose_side("values", given->values, n_values);
+        values_to = compose_side("values_to", given->values_to, n_values);
         const struct {
                 ApartSide a, b;
                 bool may_be_same;

@@ -113,8 +113,7 @@ static PtxOperand read_number(Reader *reader, PtxToken token) {
         return operand;
 }
 
-/* "+4", "+-4" and "-4" behind a name. */
-static int64_t read_offset(Reader *reader) {
+int64_t reader_offset(Reader *reader) {
         int64_t offset = 0;
 
         for (;;) {
@@ -202,7 +201,7 @@ static PtxOperand read_word(Reader *reader, PtxToken token) {
                         return of_part;
                 }
         }
-        operand.offset = read_offset(reader);
+        operand.offset = reader_offset(reader);
         return operand;
 }
 

@@ -113,13 +113,6 @@ static void add_initial(Reader *reader, PtxVariable *variable, const PtxInitial 
                 variable->initials[variable->n_initials++] = *initial;
 }
 
-/* What nvcc and NVRTC write behind "generic(name)": "+4", "-4" or nothing. */
-static int64_t read_address_offset(Reader *reader) {
-        if (reader_accept(reader, "+"))
-                return (int64_t)reader_number(reader);
-        return reader_accept(reader, "-") ? -(int64_t)reader_number(reader) : 0;
-}
-
 static void read_address_value(Reader *reader, PtxVariable *variable) {
         PtxInitial initial = {.is_address = true};
         PtxOperand target;
@@ -140,7 +133,8 @@ static void read_address_value(Reader *reader, PtxVariable *variable) {
         initial.offset = target.offset;
         if (initial.is_generic) {
                 reader_expect(reader, ")");
-                initial.offset += read_address_offset(reader);
+                initial.offset =
+                        (int64_t)((uint64_t)initial.offset + (uint64_t)reader_offset(reader));
         }
         add_initial(reader, variable, &initial);
 }

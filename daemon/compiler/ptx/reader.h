@@ -36,6 +36,8 @@ PtxToken reader_peek(const Reader *reader);
 bool reader_accept(Reader *reader, const char *word);
 /** reader_expect() - read the next one; it must be this. */
 void reader_expect(Reader *reader, const char *word);
+/** reader_offset() - what stands behind a name: "+4", "+-4", "-4", or nothing, which is 0. */
+int64_t reader_offset(Reader *reader);
 /** reader_number() - an integer without sign. */
 uint64_t reader_number(Reader *reader);
 /** reader_fail() - with the line of the last token. */

@@ -8,7 +8,6 @@ dispatcher runs callbacks. Otherwise a Ctrl-C in a waiting thread could interrup
 from __future__ import annotations
 
 import math
-import operator
 import os
 import threading
 import time

@@ -88,7 +88,7 @@ class Kernel:
         config = LaunchConfig(1, block, None, shmem_size)
         n = min(math.prod(config.block), INT_MAX)  # no device has so many
         r, text = interruptibly(native.module_occupancy, self.module._handle_for(client), self._symbol, n, config.shmem_size,
-                                -1 if device is None else whole_number(device, "device", 0), byref(blocks))
+                                -1 if device is None else whole_number(device, "device", -1), byref(blocks))
         if r < 0:
             raise client._error(r, text)
         return blocks.value

@@ -202,6 +202,7 @@ static void scenario_modules(void) {
         gpuq_buffer *x, *y = NULL;
         gpuq_kernel_info info;
         gpuq_job *job = NULL;
+        unsigned n_blocks;
         size_t n_bytes;
 
         DO(gpuq_connect(NULL, &q));
@@ -210,6 +211,8 @@ static void scenario_modules(void) {
         CHECK(!broken && strstr(gpuq_error_text(), "missing_name"));
 
         DO(gpuq_module_load(q, GPUQ_FORMAT_AUTO, SOURCE, strlen(SOURCE), options, "triple.cu", &m));
+        CHECK(gpuq_module_occupancy(m, "triple", 0, 0, -1, &n_blocks) == GPUQ_E_INVALID);
+        CHECK(strstr(gpuq_error_text(), "at least one thread"));
         CHECK(gpuq_module_n_kernels(m) == 1 && !gpuq_module_has_variables(m));
         CHECK(gpuq_module_variable_size(m, "x", &n_bytes) == GPUQ_E_NOT_FOUND);
         DO(gpuq_module_kernel(m, 0, &info));

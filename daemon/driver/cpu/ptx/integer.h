@@ -176,7 +176,7 @@ PTX_MULTIPLY_24(s32, int32_t, ptx_extend_24)
 
 /*
  * The flag is the carry of an adder, for a subtraction that of a + ~b + 1: set where nothing is borrowed. The ISA
- * does not say so, but GPUs do it, and NVRTC's division of __int128 reads a borrow with addc.
+ * calls that a borrow, but what NVRTC makes of a division of __int128 reads it with addc.
  */
 #define PTX_CARRY(bits)                                                                            \
         PTX_INLINE uint##bits##_t ptx_addc_##bits(uint##bits##_t a, uint##bits##_t b, uint8_t in,  \

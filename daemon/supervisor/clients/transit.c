@@ -149,15 +149,23 @@ static void transit_unwatch(Transit *transit) {
         transit->is_watched = false;
 }
 
-/* Return: how many there are. */
+/*
+ * Whoever looks may find what the client has read before the kernel's report of it is handled, and
+ * the report of the last one is then never handled: so the session hears of it here.
+ *
+ * Return: how many there are.
+ */
 static unsigned transit_look(Transit *transit) {
         unsigned n = transit->wire ? wire_unread_fds(transit->wire)
                                    : unread_look(&transit->unread, transit->fd);
 
-        if (n < transit->charge.amount)
-                user_recharge(transit->user, &transit->charge, USER_TRANSIT_FDS, n);
         if (n == 0)
                 transit_unwatch(transit);
+        if (n < transit->charge.amount) {
+                user_recharge(transit->user, &transit->charge, USER_TRANSIT_FDS, n);
+                if (transit->wire)
+                        transit->read(transit->userdata);
+        }
         return n;
 }
 
@@ -189,11 +197,7 @@ Transit *transit_end(Transit *transit, UserCharge *charge) {
 }
 
 static void transit_on_read(Transit *transit) {
-        unsigned n = transit_look(transit);
-
-        if (transit->wire)
-                transit->read(transit->userdata);
-        else if (n == 0)
+        if (transit_look(transit) == 0 && !transit->wire)
                 transit_let_go(transit);
 }
 

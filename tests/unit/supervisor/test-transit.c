@@ -124,6 +124,23 @@ static void requests_wait_behind_many_unread_replies(void **state) {
         fake_free(fake);
 }
 
+/* Whoever looked first took the kernel's report away, and the requests waited for ever. */
+static void
+requests_go_on_though_the_supervisor_has_looked_before_the_kernel_reports(void **state) {
+        Fake *fake = fake_new(1, NULL);
+        FakeClient *greedy = client_with_unread(fake, 2 * TRANSIT_MAX);
+        Session *session = session_find(&fake->supervisor->clients, greedy->session);
+
+        for (unsigned i = 0; i < TRANSIT_MAX; ++i)
+                assert_true(read_one(greedy));
+        assert_false(transit_is_full(session->transit));
+        fake_turn(fake);
+        assert_int_equal(n_arenas(fake), 2 * TRANSIT_MAX);
+        assert_int_equal(read_all(greedy), TRANSIT_MAX);
+        fake_client_close(greedy);
+        fake_free(fake);
+}
+
 static void a_ring_is_held_up_as_well(void **state) {
         char *settings[] = {"poll_us=50", NULL};
         Fake *fake = fake_new(1, settings);
@@ -435,6 +452,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_read_is_not_charged),
                 cmocka_unit_test(requests_wait_behind_many_unread_replies),
+                cmocka_unit_test(
+                        requests_go_on_though_the_supervisor_has_looked_before_the_kernel_reports),
                 cmocka_unit_test(a_ring_is_held_up_as_well),
                 cmocka_unit_test(a_client_that_is_held_up_and_dies_leaves_nothing),
                 cmocka_unit_test(a_user_takes_no_more_than_a_share),

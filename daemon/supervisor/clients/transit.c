@@ -150,8 +150,8 @@ static void transit_unwatch(Transit *transit) {
 }
 
 /*
- * Whoever looks may find what the client has read before the kernel's report of it is handled, and
- * the report of the last one is then never handled: so the session hears of it here.
+ * Whoever looks may notice before the kernel's report is handled that the client has read. If nothing
+ * is left, the socket is not watched any more and that report is lost; so the session is told here.
  *
  * Return: how many there are.
  */

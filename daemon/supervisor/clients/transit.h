@@ -28,7 +28,7 @@
 typedef struct Transit Transit;
 typedef struct Transits Transits; /* of all connections */
 
-/** The client has read what it was sent, or closed its end. Any function of one transit may call it. */
+/** Fewer are unread. The functions below call it, for other connections, too: it may only note it. */
 typedef void (*TransitRead)(void *userdata);
 
 /** transits_new() - Return: 0, or a negative errno. */
